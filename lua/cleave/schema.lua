@@ -124,7 +124,8 @@ M.tables = {
     }, PRIORITY, ENABLED) },
   { name = "pass", doc = "a function over the whole graph, before fuse and region rules",
     keys = join(DOC, {
-      { "run", "fun(graph: cleave.graph, options: table, g: cleave.builder)", "changes it with g" },
+      { "run", "fun(graph: cleave.graph, options: table, g: cleave.builder): boolean?, string?",
+        "changes it with g; or false, and why it does not" },
       { "library", "string|cleave.option",
         'instead of run: a pass of a loaded library, "PASS" or "LIBRARY/PASS"' },
     }, PRIORITY, ENABLED) },

@@ -38,18 +38,22 @@ class Attention(nn.Module):
         self.heads, self.size = heads, width // heads
         self.query, self.key, self.value, self.out = (nn.Linear(width, width) for _ in range(4))
 
-    def forward(self, x, mask):
+    def forward(self, x, mask, past=None):
+        """With keys and values of earlier calls: also all of them as a pair."""
         batch, length, width = x.shape
 
         def split(t):
             return t.view(batch, length, self.heads, self.size).permute(0, 2, 1, 3)
 
         q, k, v = split(self.query(x)), split(self.key(x)), split(self.value(x))
+        if past is not None:
+            k, v = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)
         scores = torch.matmul(q, k.transpose(-1, -2)) / math.sqrt(self.size)
         if mask is not None:
             scores = scores + mask
         mixed = torch.matmul(F.softmax(scores, -1), v)
-        return self.out(mixed.permute(0, 2, 1, 3).contiguous().view(batch, length, width))
+        y = self.out(mixed.permute(0, 2, 1, 3).contiguous().view(batch, length, width))
+        return y if past is None else (y, (k, v))
 
 
 class EncoderLayer(nn.Module):
@@ -90,9 +94,12 @@ class DecoderLayer(nn.Module):
         self.norm1, self.attention, self.norm2 = nn.LayerNorm(width), Attention(width, heads), nn.LayerNorm(width)
         self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
-    def forward(self, x, mask):
-        x = x + self.attention(self.norm1(x), mask)
-        return x + self.mlp(self.norm2(x))
+    def forward(self, x, mask, past=None):
+        y = self.attention(self.norm1(x), mask, past)
+        y, present = (y, None) if past is None else y
+        x = x + y
+        x = x + self.mlp(self.norm2(x))
+        return x if past is None else (x, present)
 
 
 class Gpt(nn.Module):
@@ -113,6 +120,25 @@ class Gpt(nn.Module):
         for layer in self.layers:
             x = layer(x, self.mask[:, :, :length, :length])
         return self.head(self.norm(x))
+
+
+class CachedGpt(Gpt):
+    """The same with keys and values of earlier calls as inputs and outputs: for prompts and for single tokens."""
+
+    def forward(self, ids, *past):
+        before = past[0].shape[2]
+        total = before + ids.shape[1]
+        x = self.words(ids) + self.places(self.positions[:, before:total])
+        mask = self.mask[:, :, before:total, :total]
+        present = []
+        for k, layer in enumerate(self.layers):
+            x, pair = layer(x, mask, past[2 * k: 2 * k + 2])
+            present += pair
+        return (self.head(self.norm(x)), *present)
+
+
+def cached_inputs(length=5, past=11):
+    return torch.randint(0, 8000, (1, length)), *(torch.randn(1, 6, past, 64) for _ in range(12))
 
 
 class Lstm(nn.Module):
@@ -189,10 +215,16 @@ def sequence(*names):
 
 
 BERT_NAMES = ["ids", "mask", "kinds"]
+CACHE_NAMES = [f"{kind}_{k}" for k in range(6) for kind in ("key", "value")]
+CACHE_AXES = {"ids": {0: "N", 1: "T"}, "logits": {0: "N", 1: "T"},
+              **{f"past_{name}": {0: "N", 2: "P"} for name in CACHE_NAMES},
+              **{f"present_{name}": {0: "N", 2: "total"} for name in CACHE_NAMES}}
 MODELS = {
     "bert_base": (Bert, bert_inputs, BERT_NAMES, ["hidden", "pooled"], sequence(*BERT_NAMES, "hidden")),
     "bert_base_static": (Bert, bert_inputs, BERT_NAMES, ["hidden", "pooled"], None),
     "gpt": (Gpt, lambda: (torch.randint(0, 8000, (1, 64)),), ["ids"], ["logits"], sequence("ids", "logits")),
+    "gpt_cached": (CachedGpt, cached_inputs, ["ids"] + [f"past_{name}" for name in CACHE_NAMES],
+                   ["logits"] + [f"present_{name}" for name in CACHE_NAMES], CACHE_AXES),
     "unet": (UNet, image(256), ["x"], ["y"], batch("x", "y")),
     "lstm": (Lstm, lambda: (torch.randint(0, 5000, (1, 32)),), ["x"], ["y"], sequence("x")),
     "gru": (Gru, lambda: (torch.randn(1, 50, 80),), ["x"], ["y", "state"], sequence("x")),

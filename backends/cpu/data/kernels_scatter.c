@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// ScatterElements and ScatterND: the data is copied, then updates go to their places in order, replacing what
-// is there or combining with it. One thread: equal indices must meet in order.
+// ScatterElements, ScatterND and TensorScatter: the data is copied, unless the output lies over it; then
+// updates go to their places in order, replacing what is there or combining with it. One thread: equal
+// indices must meet in order.
 #include <string.h>
 
 #include "cpu/common/index.h"
 #include "cpu/common/loop.h"
+#include "cpu/common/nn.h"
 #include "kernels/convert.h"
 
 /* Combines `count` elements of `from` into `to`. */
@@ -192,6 +194,84 @@ static cleave_status_t run_scatter_nd(const cpu_call_t *call, cleave_message_t *
   return CLEAVE_OK;
 }
 
+// ---- rows of a cache ----
+
+typedef struct rows_state {
+  int64_t axis;
+  bool is_circular;
+} rows_state_t;
+
+static cleave_status_t prepare_rows(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
+  rows_state_t *self = state;
+  const char *mode = cleave_view_string(prepare->node, "mode", "linear");
+  cleave_dtype_t indices = cpu_input_dtype(prepare, 2);
+  self->axis = cleave_view_int(prepare->node, "axis", -2);
+  self->is_circular = strcmp(mode, "circular") == 0;
+  if (!self->is_circular && strcmp(mode, "linear") != 0) {
+    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "mode '%s' is unknown, expected linear or circular",
+                    mode);
+  }
+  if (cpu_input_dtype(prepare, 0) != cpu_input_dtype(prepare, 1) ||
+      cpu_output_dtype(prepare, 0) != cpu_input_dtype(prepare, 0) ||
+      cpu_input_dtype(prepare, 0) == CLEAVE_DTYPE_STRING ||
+      (indices != CLEAVE_DTYPE_UNKNOWN && !cpu_dtype_is_integer(indices))) {
+    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "a cache of %s with updates of %s is not supported",
+                    cpu_dtype_name(cpu_input_dtype(prepare, 0)), cpu_dtype_name(cpu_input_dtype(prepare, 1)));
+  }
+  return CLEAVE_OK;
+}
+
+/* All that may be wrong, before anything is written: the output may be the cache itself. */
+static cleave_status_t check_rows(const cpu_call_t *call, int32_t *axis, cleave_message_t *message) {
+  const rows_state_t *state = call->state;
+  const cpu_tensor_t *cache = call->inputs[0];
+  const cpu_tensor_t *update = call->inputs[1];
+  const cpu_tensor_t *indices = cpu_input(call, 2);
+  bool fits = cpu_axis(state->axis, cache->rank, axis) && *axis > 0 && update->rank == cache->rank;
+  for (int32_t d = 0; fits && d < cache->rank; d++) {
+    fits = d == *axis ? update->dims[d] <= cache->dims[d] : update->dims[d] == cache->dims[d];
+  }
+  if (!fits || (indices != NULL && (indices->rank != 1 || indices->dims[0] != cache->dims[0]))) {
+    return cpu_fail(message, CLEAVE_ERROR_SHAPE,
+                    "axis %lld, the update and write_indices do not fit the cache", (long long)state->axis);
+  }
+  int64_t last = cache->dims[*axis] - (state->is_circular ? 1 : update->dims[*axis]);
+  for (int64_t b = 0; indices != NULL && b < indices->count; b++) {
+    int64_t index = cpu_read_index(indices, b);
+    if (index < 0 || (index > last && update->count > 0)) {
+      return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
+                      "write_indices has %lld, expected 0 to %lld: the cache has room for %lld",
+                      (long long)index, (long long)last, (long long)cache->dims[*axis]);
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t run_rows(const cpu_call_t *call, cleave_message_t *message) {
+  const cpu_tensor_t *cache = call->inputs[0];
+  const cpu_tensor_t *update = call->inputs[1];
+  const cpu_tensor_t *indices = cpu_input(call, 2);
+  int32_t axis = 0;
+  CPU_TRY(check_rows(call, &axis, message));
+  CPU_TRY(cpu_output_shape(call, 0, cache->rank, cache->dims, message));
+  size_t size = cleave_dtype_size(cache->dtype);
+  size_t row = (size_t)cpu_count(cache->rank - axis - 1, cache->dims + axis + 1) * size;
+  int64_t matrices = cpu_count(axis - 1, cache->dims + 1); /* of a batch */
+  int64_t room = cache->dims[axis];
+  int64_t rows = update->dims[axis];
+  cpu_copy(call, call->outputs[0]->data, cache->data, cache->count * (int64_t)size);
+  const unsigned char *from = update->data;
+  unsigned char *to = call->outputs[0]->data;
+  for (int64_t m = 0; m < cache->dims[0] * matrices && row > 0 && rows > 0; m++, to += (size_t)room * row) {
+    int64_t first = indices != NULL ? cpu_read_index(indices, m / matrices) : 0;
+    int64_t before_end = room - first < rows ? room - first : rows;
+    memcpy(to + (size_t)first * row, from, (size_t)before_end * row);
+    memcpy(to, from + (size_t)before_end * row, (size_t)(rows - before_end) * row);
+    from += (size_t)rows * row;
+  }
+  return CLEAVE_OK;
+}
+
 const cpu_kernel_t cpu_kernels_scatter[] = {
     {.op = "ScatterElements",
      .state_size = sizeof(scatter_state_t),
@@ -205,5 +285,11 @@ const cpu_kernel_t cpu_kernels_scatter[] = {
      .run = run_scatter_nd,
      .inplace = 1,
      .required_inputs = 3},
+    {.op = "TensorScatter",
+     .state_size = sizeof(rows_state_t),
+     .prepare = prepare_rows,
+     .run = run_rows,
+     .inplace = 1,
+     .required_inputs = 2},
     {0},
 };

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention (ONNX 23): softmax(softcap(scale Q K') + mask) V for every head. A block of queries of one head
+// Attention (ONNX 24): softmax(softcap(scale Q K') + mask) V for every head. A block of queries of one head
 // is an item of work; each thread has room for the scores of one block, so that they are never all there.
 // Keys and values of earlier calls stay where they are: products run over both parts. A head of keys serves
-// query_heads / key_heads neighbouring heads of queries. A row without any key to look at is NaN, as the
-// softmax of nothing.
+// query_heads / key_heads neighbouring heads of queries. Keys beyond nonpad_kv_seqlen are never read. A few
+// queries, as when a text is generated token by token, go through the keys one by one, which is as fast as
+// memory is. A row without any key to look at is 0.
 #include <math.h>
 #include <string.h>
 
@@ -11,11 +12,17 @@
 #include "cpu/common/nn.h"
 #include "kernels/vector_math.h"
 
-enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, INPUT_COUNT };
+enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, VALID };
 enum { Y, PRESENT_KEY, PRESENT_VALUE, SCORES };
 
 // Queries of a block at most.
 #define BLOCK_ROWS 64
+
+// Queries that are few.
+#define FEW_ROWS 4
+
+// Products that are worth a second thread.
+#define THREAD_WORK 100000
 
 typedef struct attention_state {
   int64_t query_heads; /* 0: as the inputs have them */
@@ -46,8 +53,9 @@ typedef struct attention_plan {
   int64_t keys; /* all */
   int64_t size;
   int64_t value_size;
-  int64_t blocks; /* of queries, per head */
-  int64_t slots;  /* threads, each with scores of its own */
+  int64_t blocks;            /* of queries, per head */
+  int64_t slots;             /* threads, each with scores of its own */
+  const cpu_tensor_t *valid; /* keys of each batch that count; NULL: all */
   matrices_t q;
   matrices_t k;
   matrices_t v;
@@ -78,6 +86,16 @@ static cleave_status_t attention_prepare(cpu_prepare_t *prepare, void *opaque, c
   state->softcap = cleave_view_float(node, "softcap", 0);
   state->has_scale = cleave_view_attribute(node, "scale") != NULL;
   state->scale = cleave_view_float(node, "scale", 0);
+  cleave_dtype_t valid = cpu_input_dtype(prepare, VALID);
+  if (valid != CLEAVE_DTYPE_UNKNOWN && valid != CLEAVE_DTYPE_I64) {
+    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "nonpad_kv_seqlen is %s, expected int64",
+                    cpu_dtype_name(valid));
+  }
+  if (valid != CLEAVE_DTYPE_UNKNOWN && (cpu_input_dtype(prepare, PAST_KEY) != CLEAVE_DTYPE_UNKNOWN ||
+                                        cpu_output_dtype(prepare, SCORES) != CLEAVE_DTYPE_UNKNOWN)) {
+    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+                    "nonpad_kv_seqlen does not go with past_key or qk_matmul_output");
+  }
   if (state->output_mode < 0 || state->output_mode > 3) {
     return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "qk_matmul_output_mode is %lld, expected 0 to 3",
                     (long long)state->output_mode);
@@ -133,6 +151,26 @@ static cleave_status_t check_past(const cpu_call_t *call, attention_plan_t *plan
   return CLEAVE_OK;
 }
 
+static cleave_status_t check_valid(const cpu_call_t *call, attention_plan_t *plan,
+                                   cleave_message_t *message) {
+  plan->valid = cpu_input(call, VALID);
+  if (plan->valid == NULL) {
+    return CLEAVE_OK;
+  }
+  if (plan->valid->rank != 1 || plan->valid->dims[0] != plan->batch) {
+    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "nonpad_kv_seqlen does not have a number for each batch");
+  }
+  for (int64_t b = 0; b < plan->batch && plan->valid->data != NULL; b++) {
+    int64_t count = cpu_read_int(plan->valid, b);
+    if (count < 0 || count > plan->keys) {
+      return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
+                      "nonpad_kv_seqlen is %lld, expected 0 to %lld, the keys that there are",
+                      (long long)count, (long long)plan->keys);
+    }
+  }
+  return CLEAVE_OK;
+}
+
 static cleave_status_t check_mask(const cpu_call_t *call, attention_plan_t *plan, cleave_message_t *message) {
   const cpu_tensor_t *mask = cpu_input(call, MASK);
   const int64_t whole[4] = {plan->batch, plan->query_heads, plan->queries, plan->keys};
@@ -150,6 +188,16 @@ static cleave_status_t check_mask(const cpu_call_t *call, attention_plan_t *plan
     step = cpu_nn_multiply(step, mask->dims[d]);
   }
   return CLEAVE_OK;
+}
+
+/* Keys that count, of the batch with the most; all while that is not known. */
+static int64_t most_keys(const attention_plan_t *plan) {
+  bool is_known = plan->valid != NULL && plan->valid->data != NULL;
+  int64_t most = is_known ? 0 : plan->keys;
+  for (int64_t b = 0; b < plan->batch && is_known; b++) {
+    most = cpu_nn_max(most, cpu_read_int(plan->valid, b));
+  }
+  return most;
 }
 
 static cleave_status_t make_plan(const cpu_call_t *call, attention_plan_t *plan, cleave_message_t *message) {
@@ -172,6 +220,7 @@ static cleave_status_t make_plan(const cpu_call_t *call, attention_plan_t *plan,
     return cpu_fail(message, CLEAVE_ERROR_SHAPE, "Q, K and V do not fit together");
   }
   CPU_TRY(check_past(call, plan, message));
+  CPU_TRY(check_valid(call, plan, message));
   CPU_TRY(check_mask(call, plan, message));
   plan->scale = state->has_scale ? state->scale : 1 / sqrt((double)cpu_nn_max(plan->size, 1));
   int64_t width = cpu_nn_multiply(plan->query_heads, plan->value_size);
@@ -181,7 +230,9 @@ static cleave_status_t make_plan(const cpu_call_t *call, attention_plan_t *plan,
                          : (matrices_t){whole, matrix, plan->value_size};
   plan->blocks = plan->queries / BLOCK_ROWS + (plan->queries % BLOCK_ROWS != 0 ? 1 : 0);
   int64_t items = cpu_nn_multiply(cpu_nn_multiply(plan->batch, plan->query_heads), plan->blocks);
-  plan->slots = cpu_nn_max(cpu_nn_min(call->threads, items), 1);
+  int64_t work = cpu_nn_multiply(cpu_nn_multiply(items, cpu_nn_min(plan->queries, BLOCK_ROWS)),
+                                 cpu_nn_multiply(most_keys(plan), plan->size + plan->value_size));
+  plan->slots = cpu_nn_max(cpu_nn_min(cpu_nn_min(call->threads, items), work / THREAD_WORK), 1);
   return CLEAVE_OK;
 }
 

@@ -262,6 +262,9 @@ static cleave_status_t read_attention(builder_t *builder, attention_t *a) {
       has_more_outputs(builder)) {
     return refuse(builder, "keys of earlier calls, or scores that are used outside");
   }
+  if (input_of(node, 6) != CLEAVE_INDEX_NONE) {
+    return refuse(builder, "a number of keys that is known only at run time");
+  }
   if (a->mask != CLEAVE_INDEX_NONE) {
     const cleave_tensor_view_t *mask = &builder->from->values[a->mask].tensor;
     if (mask->dtype != CLEAVE_DTYPE_F32 || mask->rank < 0) {

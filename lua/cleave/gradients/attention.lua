@@ -77,6 +77,9 @@ return {
       if inputs.past_key or inputs.past_value then
         error("Attention: no gradient with keys and values of earlier calls")
       end
+      if inputs.nonpad_kv_seqlen then
+        error("Attention: no gradient with keys that are padding")
+      end
       local of_q, of_k = heads_of(node)
       local mask, groups = inputs.attn_mask, of_q // of_k
       local q = apart(g, inputs.Q, of_q)

@@ -9,10 +9,9 @@
 #include "cli/common/output.h"
 #include "cli/report/report.h"
 #include "cli/report/report_devices.h"
+#include "cli/report/report_profile.h"
 #include "cli/report/times.h"
 #include "system/threads.h"
-
-enum { PROFILE_LINES = 20 };
 
 static double quantile(const cleave_run_t *run, double share) {
   return cleave_times_quantile(run->times.items, run->times.count, share);
@@ -50,44 +49,6 @@ static void print_checks(const cleave_run_checks_t *checks, const char *against)
       cleave_print("  %s\n", cleave_text_get(&checks->lines[k].explanation));
     }
   }
-}
-
-static void print_profile(const cleave_run_t *run) {
-  if (run->profile_path == NULL) {
-    return;
-  }
-  double total = 0.0;
-  for (size_t k = 0; k < run->profile.regions.count; k++) {
-    total += run->profile.regions.items[k].total_ms;
-  }
-  for (int by_region = 1; by_region >= 0; by_region--) {
-    const cleave_profile_line_t *lines =
-        by_region != 0 ? run->profile.regions.items : run->profile.lines.items;
-    size_t count = by_region != 0 ? run->profile.regions.count : run->profile.lines.count;
-    cleave_print("\ntime per %s\n", by_region != 0 ? "region" : "fusion and operator");
-    cleave_table_t table = {.columns = 5, .alignment = "llrrr"};
-    cleave_table_cell(&table, by_region != 0 ? "region" : "fusion or operator");
-    cleave_table_cell(&table, "backend");
-    cleave_table_cell(&table, "steps");
-    cleave_table_cell(&table, "ms");
-    cleave_table_cell(&table, "share");
-    for (size_t k = 0; k < count && k < PROFILE_LINES; k++) {
-      char bytes[32];
-      bool is_copy = lines[k].bytes > 0;
-      cleave_table_cell(&table, "%s%s%s", lines[k].label, is_copy ? ", " : "",
-                        is_copy ? cleave_output_bytes((double)lines[k].bytes, bytes, sizeof bytes) : "");
-      cleave_table_cell(&table, "%s", lines[k].backend);
-      cleave_table_cell(&table, "%u", (unsigned)lines[k].count);
-      cleave_table_cell(&table, "%.3f", lines[k].total_ms);
-      cleave_table_cell(&table, "%.1f %%", total > 0.0 ? lines[k].total_ms / total * 100.0 : 0.0);
-    }
-    cleave_table_print(&table);
-    cleave_table_deinit(&table);
-    if (count > PROFILE_LINES) {
-      cleave_print("  and %zu more\n", count - PROFILE_LINES);
-    }
-  }
-  cleave_print("\ntrace written to %s\n", run->profile_path);
 }
 
 static void print_drawn(const cleave_inputs_t *inputs) {
@@ -155,7 +116,9 @@ void cleave_run_report_print(const cleave_run_t *run) {
                cleave_output_bytes((double)memory.persistent_bytes, bytes[2], sizeof bytes[2]),
                cleave_job_peak_rss());
   cleave_report_devices(job->session);
-  print_profile(run);
+  if (run->profile_path != NULL) {
+    cleave_report_profile(&run->profile, run->profile_path);
+  }
 }
 
 static json_t *json_checks(const cleave_run_checks_t *checks) {

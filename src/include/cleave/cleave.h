@@ -450,6 +450,20 @@ CLEAVE_MUST_USE cleave_status_t cleave_session_set_output(cleave_session_t *sess
                                                           const cleave_tensor_view_t *tensor,
                                                           cleave_request_t request, cleave_error_t *error);
 
+/* State that stays: what a run writes to output `output` is input `input` of the next run. The session keeps
+ * the memory: one buffer if the step that computes the output may write over the input and nothing reads the
+ * input later (TensorScatter into a cache of keys), else two that change places; nothing is copied. The first
+ * run reads the tensor that cleave_session_set_input gave, which is copied now, or zeros. From then on
+ * cleave_session_set_input for this input copies its tensor in, as the state of the next run, and
+ * cleave_session_output shows the state after the last run. After a run that failed, the state is undefined
+ * until it is set again.
+ *
+ * CLEAVE_ERROR_SHAPE: the two are not of the same dtype and shape, or the shape is known only at run time.
+ * CLEAVE_ERROR_INVALID_ARGUMENT: one of them is fed already, or the output has memory of the user or another
+ * request than WRITE; later, cleave_session_set_output for this output. */
+CLEAVE_MUST_USE cleave_status_t cleave_session_feed(cleave_session_t *session, uint32_t output,
+                                                    uint32_t input, cleave_error_t *error);
+
 /* key=value that the programs of a backend are given with every run from now on; copied. NULL takes it back.
  * CLEAVE_ERROR_INVALID_ARGUMENT: the session runs nothing on this backend, or its programs have no such
  * option.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention (ONNX 23). Queries, keys and values are [batch, heads, length, size], or [batch, length,
+// Attention (ONNX 24). Queries, keys and values are [batch, heads, length, size], or [batch, length,
 // heads * size] with the numbers of heads as attributes. Key heads serve several query heads each.
 
 #include "ops/context/infer_context.h"
 
-enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE };
+enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, VALID };
 enum { Y, PRESENT_KEY, PRESENT_VALUE, SCORES };
 
 /* What the node says of its sizes; UNKNOWN if nothing does. */
@@ -114,6 +114,19 @@ static cleave_status_t read_past(cleave_infer_t *infer, sizes_t *sizes, cleave_e
   return CLEAVE_OK;
 }
 
+/* How many keys of each batch count: those from the first on, the rest of K and V is padding. */
+static cleave_status_t read_valid(cleave_infer_t *infer, const sizes_t *sizes, cleave_error_t *error) {
+  cleave_fact_t *valid = cleave_infer_input(infer, VALID);
+  if (valid == NULL) {
+    return CLEAVE_OK;
+  }
+  if (cleave_infer_input(infer, PAST_KEY) != NULL) {
+    return cleave_infer_fail(infer, error, "expected nonpad_kv_seqlen or past_key, found both");
+  }
+  CLEAVE_TRY(cleave_infer_set_dtype(infer, valid, CLEAVE_DTYPE_I64, error));
+  return cleave_infer_set_shape(infer, valid, 1, &sizes->batch, error);
+}
+
 /* The mask broadcasts to [batch, query heads, queries, keys]. */
 static cleave_status_t check_mask(cleave_infer_t *infer, const sizes_t *sizes, cleave_error_t *error) {
   cleave_fact_t *mask = cleave_infer_input(infer, MASK);
@@ -160,6 +173,7 @@ cleave_status_t cleave_infer_attention(cleave_infer_t *infer, cleave_error_t *er
   }
   CLEAVE_TRY(read_sizes(infer, rank, &sizes, error));
   CLEAVE_TRY(read_past(infer, &sizes, error));
+  CLEAVE_TRY(read_valid(infer, &sizes, error));
   CLEAVE_TRY(check_mask(infer, &sizes, error));
   const cleave_dim_t flat[] = {sizes.batch, sizes.queries,
                                cleave_infer_multiply(infer, sizes.query_heads, sizes.value_size)};

@@ -182,6 +182,47 @@ cleave_status_t cleave_infer_scatter_nd(cleave_infer_t *infer, cleave_error_t *e
   return CLEAVE_OK;
 }
 
+/* Rows of `update` go into a cache of the same shape but for the axis, from write_indices on, a number for
+ * each batch. */
+cleave_status_t cleave_infer_tensor_scatter(cleave_infer_t *infer, cleave_error_t *error) {
+  cleave_fact_t *cache = cleave_infer_input(infer, 0);
+  cleave_fact_t *update = cleave_infer_input(infer, 1);
+  cleave_fact_t *indices = cleave_infer_input(infer, 2);
+  int32_t axis = 0;
+  CLEAVE_TRY(cleave_infer_same_type(infer, cache, cleave_infer_output(infer, 0), error));
+  CLEAVE_TRY(cleave_infer_same_dtype(infer, cache, update, error));
+  CLEAVE_TRY(cleave_infer_check_rank(infer, cache, 2, CLEAVE_MAX_RANK, error));
+  CLEAVE_TRY(cleave_infer_set_rank(infer, update, cleave_fact_rank(cache), error));
+  CLEAVE_TRY(cleave_infer_set_rank(infer, cache, cleave_fact_rank(update), error));
+  if (indices != NULL) {
+    CLEAVE_TRY(cleave_infer_set_dtype(infer, indices, CLEAVE_DTYPE_I64, error));
+    CLEAVE_TRY(cleave_infer_set_rank(infer, indices, 1, error));
+  }
+  int32_t rank = cleave_fact_rank(cache);
+  if (rank < 0) {
+    return CLEAVE_OK;
+  }
+  CLEAVE_TRY(cleave_infer_axis(infer, cleave_infer_int(infer, "axis", -2), rank, &axis, error));
+  if (axis == 0) {
+    return cleave_infer_fail(infer, error, "axis 0 is the batch, expected another one");
+  }
+  for (int32_t d = 0; d < rank; d++) {
+    if (d != axis) {
+      CLEAVE_TRY(cleave_infer_same_dim(infer, cache, d, update, d, error));
+    }
+  }
+  if (indices != NULL) {
+    CLEAVE_TRY(cleave_infer_same_dim(infer, cache, 0, indices, 0, error));
+  }
+  int64_t room = cleave_fact_dim(cache, axis);
+  int64_t rows = cleave_fact_dim(update, axis);
+  if (cleave_dim_is_known(room) && cleave_dim_is_known(rows) && rows > room) {
+    return cleave_infer_fail(infer, error, "%lld rows do not fit into a cache of %lld", (long long)rows,
+                             (long long)room);
+  }
+  return CLEAVE_OK;
+}
+
 /* ---- Transpose ---- */
 
 static cleave_status_t fold_transpose(cleave_infer_t *infer, const int32_t *axes, cleave_error_t *error) {

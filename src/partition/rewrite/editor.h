@@ -28,9 +28,10 @@ struct cleave_editor {
   cleave_fold_function_t fold; /* NULL: types are inferred and integer chains folded, but no constants are
                                   computed */
   void *fold_context;
-  const char *rule; /* for generated names: the rule at work */
-  int32_t line;     /* of the script, for the log and the nodes made */
-  bool only_adds;   /* only new nodes and constants are allowed: while a substitute is built */
+  const char *rule;        /* for generated names: the rule at work */
+  cleave_reason_t refusal; /* of a pass that leaves the graph as it is: why; "" */
+  int32_t line;            /* of the script, for the log and the nodes made */
+  bool only_adds;          /* only new nodes and constants are allowed: while a substitute is built */
   /* Nodes from here on were made by the application at work: what a new value is made of. */
   uint32_t first_node;
   /* Nodes that are new or whose neighbours changed, and removed nodes, since the caller last emptied these

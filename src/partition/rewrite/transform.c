@@ -212,7 +212,13 @@ static cleave_status_t run_pass(cleave_editor_t *editor, const cleave_transform_
   editor->first_node = cleave_graph_node_bound(editor->graph);
   editor->changed.count = 0;
   editor->removed.count = 0;
+  editor->refusal.text[0] = '\0';
   CLEAVE_TRY(run->rule->run(run->rule->context, editor, error));
+  if (editor->refusal.text[0] != '\0') {
+    entry->refused++;
+    cleave_edits_end(editor->log);
+    return cleave_edits_refuse(editor->log, run->log_rule, "", editor->refusal.text, error);
+  }
   entry->matches += editor->log->items.count > before;
   if (editor->log->items.count > before) {
     CLEAVE_TRY(cleave_editor_log_reads(editor, error));

@@ -172,6 +172,16 @@ typedef struct cleave_output {
   int64_t dims[CLEAVE_MAX_RANK];
 } cleave_output_t;
 
+/* An output that is an input of the next run (session_state.c). */
+typedef struct cleave_state {
+  uint32_t input;
+  uint32_t output;
+  bool is_shared;   /* both lie in memory[0] */
+  bool is_given;    /* the input has been set since the last run: the output does not take its place */
+  uint32_t current; /* memory of the input; the output is in the other, unless it is shared */
+  unsigned char *memory[2]; /* owned */
+} cleave_state_t;
+
 /* Backends whose devices failed when a session was to be made, and why: `cpu` gets their regions. */
 enum { CLEAVE_MAX_WITHOUT = 8 };
 typedef struct cleave_without {
@@ -256,7 +266,9 @@ struct cleave_session {
   uint32_t *input_slots; /* by graph input */
   uint32_t output_count;
   cleave_output_t *outputs; /* by graph output */
-  unsigned char *memory;    /* of the host: blocks, then workspace */
+  CLEAVE_ARRAY(cleave_state_t) states;
+  bool has_shared_state; /* running again would read what the last run wrote */
+  unsigned char *memory; /* of the host: blocks, then workspace */
   unsigned char *output_memory;
   cleave_session_memory_t statistics;
   cleave_single_t single;
@@ -351,6 +363,20 @@ CLEAVE_MUST_USE cleave_status_t cleave_session_plan_memory(cleave_session_t *ses
 void cleave_session_patch(cleave_session_t *session, uint32_t root);
 /* Makes a block of the outputs lie in other memory. */
 void cleave_session_patch_block(cleave_session_t *session, uint32_t block, void *memory);
+
+/* ---- state (session_state.c) ---- */
+
+/* The state that an input is, or NULL. */
+cleave_state_t *cleave_session_find_state(cleave_session_t *session, uint32_t input);
+/* What the next run reads; copied. */
+void cleave_session_set_state(cleave_session_t *session, cleave_state_t *state, const void *data);
+/* Before a run: outputs of the last run become inputs. */
+CLEAVE_MUST_USE cleave_status_t cleave_session_advance(cleave_session_t *session, cleave_error_t *error);
+void cleave_session_free_states(cleave_session_t *session);
+/* Memory that an output is written to, as cleave_session_set_output has it, also of a state. */
+CLEAVE_MUST_USE cleave_status_t cleave_session_write_output(cleave_session_t *session, uint32_t index,
+                                                            const cleave_tensor_view_t *tensor,
+                                                            cleave_error_t *error);
 
 /* ---- running ---- */
 

@@ -230,6 +230,7 @@ void cleave_session_destroy(cleave_session_t *session) {
       cleave_free((void *)(uintptr_t)session->slots.items[k].view.data);
     }
   }
+  cleave_session_free_states(session);
   cleave_array_free(&session->slots);
   cleave_array_free(&session->steps);
   cleave_array_free(&session->blocks);

@@ -213,6 +213,29 @@ static cleave_status_t fail_type(const cleave_session_t *session, uint32_t index
   return status;
 }
 
+/* What was checked. */
+static cleave_status_t set_output(cleave_session_t *session, uint32_t index,
+                                  const cleave_tensor_view_t *tensor, cleave_request_t request,
+                                  cleave_error_t *error) {
+  cleave_output_t *output = &session->outputs[index];
+  bool is_same_request = output->request == request;
+  bool has_memory = tensor != NULL && tensor->data != NULL && request != CLEAVE_REQUEST_NONE;
+  bool only_moves =
+      is_same_request && has_memory && output->has_memory && is_aligned(&output->view) == is_aligned(tensor);
+  output->request = request;
+  output->has_memory = has_memory;
+  if (output->has_memory) {
+    output->view = *tensor;
+    output->view.dims = output->dims;
+    memcpy(output->dims, tensor->dims, (size_t)tensor->rank * sizeof *tensor->dims);
+  }
+  if (only_moves) {
+    move_output(session, output);
+    return CLEAVE_OK;
+  }
+  return is_same_request ? place_outputs(session, error) : refresh(session, error);
+}
+
 cleave_status_t cleave_session_set_output(cleave_session_t *session, uint32_t index,
                                           const cleave_tensor_view_t *tensor, cleave_request_t request,
                                           cleave_error_t *error) {
@@ -220,8 +243,7 @@ cleave_status_t cleave_session_set_output(cleave_session_t *session, uint32_t in
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "output %u: the model has %u outputs",
                             (unsigned)index, (unsigned)session->output_count);
   }
-  cleave_output_t *output = &session->outputs[index];
-  const cleave_slot_t *slot = &session->slots.items[output->slot];
+  const cleave_slot_t *slot = &session->slots.items[session->outputs[index].slot];
   bool adds = request == CLEAVE_REQUEST_ADD;
   if (!adds && request != CLEAVE_REQUEST_WRITE && request != CLEAVE_REQUEST_NONE) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "output %u: request %d is unknown",
@@ -242,22 +264,17 @@ cleave_status_t cleave_session_set_output(cleave_session_t *session, uint32_t in
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "output %u: values of %s are not added",
                             (unsigned)index, cleave_dtype_name(tensor->dtype));
   }
-  bool is_same_request = output->request == request;
-  bool has_memory = tensor != NULL && tensor->data != NULL && request != CLEAVE_REQUEST_NONE;
-  bool only_moves =
-      is_same_request && has_memory && output->has_memory && is_aligned(&output->view) == is_aligned(tensor);
-  output->request = request;
-  output->has_memory = has_memory;
-  if (output->has_memory) {
-    output->view = *tensor;
-    output->view.dims = output->dims;
-    memcpy(output->dims, tensor->dims, (size_t)tensor->rank * sizeof *tensor->dims);
+  for (size_t k = 0; k < session->states.count; k++) {
+    if (session->states.items[k].output == index) {
+      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                              "output %u feeds an input: its memory is set", (unsigned)index);
+    }
   }
-  if (only_moves) {
-    move_output(session, output);
-    return CLEAVE_OK;
-  }
-  return is_same_request ? place_outputs(session, error) : refresh(session, error);
+  return set_output(session, index, tensor, request, error);
+}
+cleave_status_t cleave_session_write_output(cleave_session_t *session, uint32_t index,
+                                            const cleave_tensor_view_t *tensor, cleave_error_t *error) {
+  return set_output(session, index, tensor, CLEAVE_REQUEST_WRITE, error);
 }
 
 /* ---- behind the steps ---- */

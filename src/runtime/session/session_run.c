@@ -52,6 +52,11 @@ cleave_status_t cleave_session_set_input(cleave_session_t *session, uint32_t ind
   if (tensor->data == NULL && slot->bytes > 0) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "input %u has no data", (unsigned)index);
   }
+  cleave_state_t *state = cleave_session_find_state(session, index);
+  if (state != NULL) {
+    cleave_session_set_state(session, state, tensor->data);
+    return CLEAVE_OK;
+  }
   slot->view.data = tensor->data != NULL ? tensor->data : (const void *)session->memory;
   slot->is_set = true;
   cleave_session_patch(session, slot_index);
@@ -283,6 +288,7 @@ cleave_status_t cleave_session_run(cleave_session_t *session, cleave_error_t *er
   if (session->has_failed_streams) {
     CLEAVE_TRY(cleave_session_renew_streams(session, error));
   }
+  CLEAVE_TRY(cleave_session_advance(session, error));
   session->has_run = false;
   session->run_number++;
   cleave_session_enter(session);

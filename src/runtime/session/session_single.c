@@ -35,8 +35,8 @@ static bool is_region(const cleave_session_t *session, const cleave_step_t *step
 /* The steps may run a second time from the same inputs, and write the same. */
 static bool may_repeat(const cleave_session_t *session) {
   bool may = session->compile_options.threads == 2 && session->plan != NULL && !session->has_streams &&
-             !session->profile && !session->has_output_work && session->fallback_count == 0 &&
-             session->statistics.persistent_bytes <= most_persistent;
+             !session->profile && !session->has_output_work && !session->has_shared_state &&
+             session->fallback_count == 0 && session->statistics.persistent_bytes <= most_persistent;
   for (size_t s = 0; may && s < session->steps.count; s++) {
     const cleave_step_t *step = &session->steps.items[s];
     may = step->kind == CLEAVE_STEP_PROGRAM && !step->program->is_private && step->requests == NULL;

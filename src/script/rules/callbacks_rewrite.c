@@ -14,6 +14,8 @@ typedef struct edit_call {
   const cleave_script_rule_t *rule;
   const cleave_match_t *match;
   cleave_substitute_t *substitute;
+  cleave_editor_t *editor; /* of a pass */
+  size_t first_edit;       /* that it makes */
   cleave_builder_t builder;
 } edit_call_t;
 
@@ -132,11 +134,26 @@ static void run_pass(lua_State *state, void *context) {
   cleave_handle_push_graph(state);
   cleave_callback_push(state, call->rule->options);
   cleave_builder_push(state);
-  lua_call(state, 3, 0);
+  lua_call(state, 3, LUA_MULTRET);
+  if (lua_gettop(state) == 0 || lua_isnil(state, 1)) {
+    return;
+  }
+  bool accept = false;
+  cleave_callback_verdict(state, "run", &accept, &call->editor->refusal);
+  if (accept) {
+    call->editor->refusal.text[0] = '\0';
+    return;
+  }
+  if (call->editor->refusal.text[0] == '\0') {
+    cleave_script_raise(state, "run returned false without a reason");
+  }
+  if (call->editor->log->items.count > call->first_edit) {
+    cleave_script_raise(state, "run returned false, but it changed the graph");
+  }
 }
 
 static cleave_status_t run(void *context, cleave_editor_t *editor, cleave_error_t *error) {
-  edit_call_t call = {.rule = context};
+  edit_call_t call = {.rule = context, .editor = editor, .first_edit = editor->log->items.count};
   return call_editing(&call, editor, run_pass, CLEAVE_SCRIPT_PASS_BUDGET, error);
 }
 

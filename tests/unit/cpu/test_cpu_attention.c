@@ -130,6 +130,29 @@ UNIT_TEST(keys_of_earlier_calls_come_first) {
   op_backend_destroy(&cpu);
 }
 
+UNIT_TEST(keys_that_are_padding_are_not_read) {
+  op_backend_t cpu = op_backend_cpu();
+  op_case_with_shapes(&cpu, "Attention",
+                      "f32[1,1,2,2] 1 0.25 1 0.5; f32[1,1,5,2] 0.25 0 -0.75 0.5 0.75 0.5 nan nan nan nan; "
+                      "f32[1,1,5,2] -0.25 -1 0.5 -1 0.75 -0.75 nan nan inf nan; -; -; -; i64[1] 3",
+                      "scale=2.0", "f32[1,1,2,2] 0.526282733 -0.812915122 0.564931465 -0.803600741");
+  op_case_with_shapes(&cpu, "Attention",
+                      "f32[2,1,1,2] 0 0 0 0; f32[2,1,3,2] 1 2 3 4 5 6 7 8 9 10 11 12; "
+                      "f32[2,1,3,1] 1 3 nan 5 nan nan; f32[1,3] 0 0 nan; -; -; i64[2] 2 1",
+                      "", "f32[2,1,1,1] 2 5");
+  op_case_with_shapes(
+      &cpu, "Attention",
+      "f32[1,1,5,1] 0 0 0 0 0; f32[1,1,4,1] 1 2 3 4; f32[1,1,4,1] 1 3 5 nan; -; -; -; i64[1] 3", "",
+      "f32[1,1,5,1] 3 3 3 3 3");
+  op_case_with_shapes(&cpu, "Attention",
+                      "f32[1,1,1,1] 1; f32[1,1,2,1] 1 2; f32[1,1,2,1] 3 4; -; -; -; i64[1] 0", "",
+                      "f32[1,1,1,1] 0");
+  op_case_with_shapes(&cpu, "Attention",
+                      "f16[1,1,1,1] 1; f16[1,1,2,1] 1 2; f16[1,1,2,1] 3 4; -; -; -; i64[1] 1", "",
+                      "f16[1,1,1,1] 3");
+  op_backend_destroy(&cpu);
+}
+
 UNIT_TEST(attention_has_other_float_types) {
   op_backend_t cpu = op_backend_cpu();
   op_case_with_shapes(&cpu, "Attention", "f64[1,1,1,2] 1 0; f64[1,1,2,2] 0 1 0 1; f64[1,1,2,1] 1 3",

@@ -220,6 +220,13 @@ UNIT_TEST(scatters_with_and_without_reduction) {
   check("ScatterElements", "i32[3] 1 2 3; i64[2] -1 0; i32[2] 9 7", "reduction='max'", "i32[3] 7 2 9");
   check("ScatterElements", "u8[3] 1 2 3; i64[2] 0 0; u8[2] 16 16", "reduction='mul'", "u8[3] 0 2 3");
   check("ScatterElements", "f16[2] 1 2; i64[1] 1; f16[1] 0.5", "reduction='min'", "f16[2] 1 0.5");
+  check("TensorScatter", "f32[2,4,1] 1 2 3 4 5 6 7 8; f32[2,2,1] 10 20 30 40; i64[2] 1 2", "",
+        "f32[2,4,1] 1 10 20 4 5 6 30 40");
+  check("TensorScatter", "f16[1,2,3,1] 1 2 3 4 5 6; f16[1,2,1,1] 7 8; i64[1] 2", "",
+        "f16[1,2,3,1] 1 2 7 4 5 8");
+  check("TensorScatter", "i8[1,4,1] 1 2 3 4; i8[1,2,1] 10 20; i64[1] 3", "mode='circular'",
+        "i8[1,4,1] 20 2 3 10");
+  check("TensorScatter", "f32[1,2,3] 1 2 3 4 5 6; f32[1,2,1] 7 8", "axis=2", "f32[1,2,3] 7 2 3 8 5 6");
   check("ScatterND", "f32[4] 1 2 3 4; i64[2,1] 1 -1; f32[2] 9 8", "", "f32[4] 1 9 3 8");
   check("ScatterND", "f32[2,2] 1 2 3 4; i64[2,1] 1 1; f32[2,2] 10 20 30 40", "reduction='add'",
         "f32[2,2] 1 2 43 64");

@@ -257,12 +257,22 @@ static cleave_value_t mask_future(cleave_lowering_t *l, cleave_value_t scores) {
   return masked_by(l, scores, binary(l, "LessOrEqual", columns, rows));
 }
 
+/* The rest of the keys of a batch is padding. */
+static cleave_value_t mask_padding(cleave_lowering_t *l, cleave_value_t scores, cleave_value_t valid) {
+  static const int64_t axes[] = {1, 2, 3};
+  cleave_value_t columns = count_to(l, size_of(l, scores, 3));
+  valid = binary(l, "Unsqueeze", valid, cleave_lowering_ints(l, axes, 3));
+  return masked_by(l, scores, binary(l, "Less", columns, valid));
+}
+
 static cleave_value_t mask_scores(cleave_lowering_t *l, cleave_value_t scores) {
   cleave_value_t mask = cleave_lowering_input(l, 3);
   if (cleave_value_exists(mask)) {
     scores = cleave_lowering_dtype(l, 3) == CLEAVE_DTYPE_BOOL ? masked_by(l, scores, mask)
                                                               : binary(l, "Add", scores, mask);
   }
+  cleave_value_t valid = cleave_lowering_input(l, 6);
+  scores = cleave_value_exists(valid) ? mask_padding(l, scores, valid) : scores;
   return cleave_op_int(l->source, l->node, "is_causal", 0) != 0 ? mask_future(l, scores) : scores;
 }
 

@@ -1,0 +1,518 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Models that generate token by token, with keys and values of earlier calls as inputs and outputs:
+-- Attention over Concat(past, new), where the joined keys and values are outputs that become the
+-- next inputs. Each call then has other sizes than the one before. This pass gives the caches a fixed
+-- capacity, as ONNX 24 has it: TensorScatter writes the new rows into the cache, in place if the
+-- session feeds the output back (cleave_session_feed), and Attention reads as many as count
+-- (nonpad_kv_seqlen).
+--
+-- The size of the past becomes the capacity. The number of tokens so far is a new input of one
+-- element, `past_length` (int64); with it, positions and rows of masks are looked up that the model
+-- cut from tables. A model that computes anything else from the size of the past stays as it is,
+-- with the reason among the refusals. Run `canonical` before, which finds Attention.
+
+-- ---- sizes as sums: { rest = number, <symbol> = factor } ----
+
+local function sum(a, b, factor)
+  local result = {}
+  for name, count in pairs(a) do
+    result[name] = count
+  end
+  for name, count in pairs(b) do
+    result[name] = (result[name] or 0) + factor * count
+  end
+  return result
+end
+
+-- A size as shapes print it, "past + 1" or "2*T"; nil: another form.
+local function sum_of_text(text)
+  local result = { rest = 0 }
+  for part in text:gsub("%s", ""):gmatch("[^+]+") do
+    local factor, name = part:match("^(%d+)%*(.+)$")
+    name = name or part
+    if tonumber(part) then
+      result.rest = result.rest + math.tointeger(tonumber(part))
+    elseif name:find("[%*%(%)/%-%?]") then
+      return nil
+    else
+      result[name] = (result[name] or 0) + (math.tointeger(tonumber(factor)) or 1)
+    end
+  end
+  return result
+end
+
+local function sum_of_size(size)
+  return math.type(size) == "integer" and { rest = size } or sum_of_text(size)
+end
+
+local function is_same(a, b)
+  for _, count in pairs(sum(a, b, -1)) do
+    if count ~= 0 then
+      return false
+    end
+  end
+  return true
+end
+
+-- ---- integers that are computed from sizes ----
+
+-- An element of one of these operators is what the element of an operand was.
+local PASSED = { Cast = true, Identity = true, Reshape = true, Squeeze = true, Unsqueeze = true }
+
+local elements_of
+
+local EVALUATE = {
+  Shape = function(node)
+    local shape, found = node.inputs[1].shape, {}
+    if not shape or (node.attrs.start or 0) ~= 0 or node.attrs["end"] then
+      return nil
+    end
+    for d, size in ipairs(shape) do
+      found[d] = sum_of_size(size)
+      if not found[d] then
+        return nil
+      end
+    end
+    return found
+  end,
+  Gather = function(node)
+    local data = elements_of(node.inputs[1])
+    local index = node.inputs[2]:value()
+    if not data or type(index) == "table" and #index ~= 1 or index == nil then
+      return nil
+    end
+    index = type(index) == "table" and index[1] or index
+    return { data[index < 0 and #data + index + 1 or index + 1] }
+  end,
+  Concat = function(node)
+    local all = {}
+    for k = 1, #node.inputs do
+      local part = elements_of(node.inputs[k])
+      if not part then
+        return nil
+      end
+      table.move(part, 1, #part, #all + 1, all)
+    end
+    return all
+  end,
+}
+
+local function combined(factor)
+  return function(node)
+    local a, b = elements_of(node.inputs[1]), elements_of(node.inputs[2])
+    if not a or not b or #a ~= 1 or #b ~= 1 then
+      return nil
+    end
+    return { sum(a[1], b[1], factor) }
+  end
+end
+EVALUATE.Add, EVALUATE.Sub = combined(1), combined(-1)
+
+-- The elements of a list of integers as sums; nil: they are not known.
+function elements_of(value)
+  if not value then
+    return nil
+  elseif value.is_constant and value.rank > 1 then
+    return nil
+  elseif value.is_constant then
+    local found, content = {}, value:value()
+    for k, number in ipairs(type(content) == "table" and content or { content }) do
+      if math.type(number) ~= "integer" then
+        return nil
+      end
+      found[k] = { rest = number }
+    end
+    return found
+  end
+  local node = value.producer
+  if not node then
+    return nil
+  elseif PASSED[node.op] then
+    return elements_of(node.inputs[1])
+  end
+  return EVALUATE[node.op] and EVALUATE[node.op](node)
+end
+
+-- ---- what the pass looks for ----
+
+local function name_of(node)
+  return node.op .. " '" .. node.name .. "'"
+end
+
+-- Outputs that are an input joined with what is new: { past, fresh, joined, axis, output }.
+local function find_caches(graph)
+  local caches = {}
+  for k, output in ipairs(graph.outputs) do
+    local node = output.producer
+    if node and node.op == "Concat" and #node.inputs == 2 and node.inputs[1].is_input
+      and output.rank == 4 then
+      local axis = node.attrs.axis
+      caches[#caches + 1] = {
+        past = node.inputs[1], fresh = node.inputs[2], joined = output, output = k,
+        axis = axis < 0 and axis + 4 or axis,
+      }
+    end
+  end
+  return caches
+end
+
+-- The name of the size that all caches have, the past, and a reason against them.
+local function check_caches(caches)
+  local past = nil
+  for _, cache in ipairs(caches) do
+    local size = cache.past.shape[cache.axis + 1]
+    if cache.axis ~= 2 or type(size) ~= "string" or not size:find("^[%w_.]+$") then
+      return nil, ("input '%s' is not of [batch, heads, past, size] with an open size of the past"):format(
+        cache.past.name)
+    elseif past and size ~= past then
+      return nil, ("inputs have different pasts, '%s' and '%s'"):format(past, size)
+    elseif cache.past.uses_count ~= #cache.past.users then
+      return nil, ("input '%s' is an output, too"):format(cache.past.name)
+    end
+    past = size
+    for _, reader in ipairs(cache.joined.users) do
+      local inputs = reader.inputs
+      if reader.op ~= "Attention" or inputs.Q == cache.joined or inputs.attn_mask == cache.joined
+        or inputs.Q.rank ~= 4 then
+        return nil, ("'%s' is read by %s, not as keys or values of Attention with heads apart"):format(
+          cache.joined.name, name_of(reader))
+      end
+    end
+  end
+  return past
+end
+
+-- Attention that reads caches, each once, in order.
+local function find_attention(graph, cache_of)
+  local found = {}
+  for node in graph:topological() do
+    if node.op == "Attention" then
+      local keys, values = cache_of[node.inputs.K], cache_of[node.inputs.V]
+      if (keys == nil) ~= (values == nil) then
+        return nil, name_of(node) .. " has a cache of keys or of values, not both"
+      elseif keys and (node.attrs.is_causal == 1 or #node.outputs > 1) then
+        return nil, name_of(node) .. " is causal by an attribute, or has more than one output"
+      elseif keys then
+        found[#found + 1] = node
+      end
+    end
+  end
+  return found
+end
+
+-- The cuts that a Slice makes, by axis: "rows" from past to past + new, "keys" from 0 to past + new; nil
+-- if none of them depends on the past; false and why if it is another one.
+local function cuts_of(node, past, fresh)
+  local starts, ends = elements_of(node.inputs.starts), elements_of(node.inputs.ends)
+  local axes, steps = elements_of(node.inputs.axes), elements_of(node.inputs.steps)
+  if not starts or not ends then
+    return nil
+  end
+  local whole, before, cuts = sum(fresh, { [past] = 1 }, 1), { [past] = 1, rest = 0 }, {}
+  for k = 1, #starts do
+    local depends = (starts[k][past] or 0) ~= 0 or (ends[k][past] or 0) ~= 0
+    local axis = axes and axes[k].rest or k - 1
+    axis = axis < 0 and axis + node.inputs.data.rank or axis
+    if depends and steps and steps[k].rest ~= 1 then
+      return false, name_of(node) .. " takes steps over the past"
+    elseif depends and is_same(starts[k], before) and is_same(ends[k], whole) then
+      cuts[#cuts + 1] = { axis = axis, kind = "rows" }
+    elseif depends and is_same(starts[k], { rest = 0 }) and is_same(ends[k], whole) then
+      cuts[#cuts + 1] = { axis = axis, kind = "keys" }
+    elseif depends then
+      return false, name_of(node) .. " cuts neither the new rows nor all keys from a table"
+    else
+      cuts[#cuts + 1] = { axis = axis, kind = "other", at = k }
+    end
+  end
+  for _, cut in ipairs(cuts) do
+    if cut.kind ~= "other" then
+      return cuts
+    end
+  end
+  return nil
+end
+
+local INTEGERS = { Shape = true, Gather = true, Concat = true, Add = true, Sub = true,
+  Cast = true, Identity = true, Reshape = true, Squeeze = true, Unsqueeze = true }
+
+-- Does a reader of sizes of the past do anything else than cutting tables? If so, its name.
+local function other_reader(value, cuts, seen)
+  for _, node in ipairs(value.users) do
+    if not cuts[node] and not seen[node] then
+      seen[node] = true
+      if not INTEGERS[node.op] then
+        return name_of(node)
+      end
+      local found = other_reader(node.outputs[1], cuts, seen)
+      if found then
+        return found
+      end
+    end
+  end
+  return nil
+end
+
+local POINTWISE = { Add = true, And = true, Cast = true, Expand = true, Identity = true, Mul = true,
+  Not = true, Or = true, Sub = true, Unsqueeze = true, Where = true }
+
+-- Are the columns of a mask cut from tables, so that there is one for each place of the cache?
+local function follows(value, cuts)
+  local size = value.shape and (value.rank == 0 and 1 or value.shape[value.rank])
+  local node = value.producer
+  if size == 1 then
+    return true
+  elseif not node then
+    return false
+  elseif cuts[node] then
+    for _, cut in ipairs(cuts[node]) do
+      if cut.kind == "keys" and cut.axis == value.rank - 1 then
+        return true
+      end
+    end
+    return false
+  elseif not POINTWISE[node.op] then
+    return false
+  end
+  local last = (node.op == "Expand" or node.op == "Unsqueeze") and 1 or #node.inputs
+  for k = 1, last do
+    if not follows(node.inputs[k], cuts) then
+      return false
+    end
+  end
+  return true
+end
+
+-- ---- what it makes of it ----
+
+-- `data` cut as the Slice cuts it, with a cache of the size of `past`.
+local function cut_again(g, node, cuts, rows, capacity)
+  local data = node.inputs.data
+  for _, cut in ipairs(cuts) do
+    local axis = g.constant { cut.axis }
+    if cut.kind == "rows" then
+      data = g.Gather(data, rows, { axis = cut.axis })
+    elseif cut.kind == "keys" then
+      data = g.Slice(data, g.constant { 0 }, capacity, axis)
+    else
+      local at = g.constant { cut.at - 1 }
+      data = g.Slice(data, g.Gather(node.inputs.starts, at), g.Gather(node.inputs.ends, at), axis)
+    end
+  end
+  return data
+end
+
+local KEPT = { "q_num_heads", "kv_num_heads", "scale", "softcap", "softmax_precision" }
+
+local function attend(g, node, keys, values, valid)
+  local attributes = {}
+  for _, name in ipairs(KEPT) do
+    attributes[name] = node.attrs[name]
+  end
+  return g.Attention {
+    Q = node.inputs.Q, K = keys, V = values, attn_mask = node.inputs.attn_mask,
+    nonpad_kv_seqlen = valid, scale = attributes.scale, softcap = attributes.softcap,
+    q_num_heads = attributes.q_num_heads, kv_num_heads = attributes.kv_num_heads,
+    softmax_precision = attributes.softmax_precision,
+  }
+end
+
+-- An input with the number of new tokens as a size, and which of its sizes that is.
+local function input_of_size(graph, size)
+  for _, input in ipairs(graph.inputs) do
+    for d, own in ipairs(input.shape or {}) do
+      local found = sum_of_size(own)
+      if found and is_same(found, size) then
+        return input, d
+      end
+    end
+  end
+  return nil
+end
+
+-- What the pass changes: { past, fresh, caches, attention, cuts, tokens, axis }; nil and why not.
+local function find(graph)
+  local caches = find_caches(graph)
+  if #caches == 0 then
+    return nil, "no output is an input of rank 4 joined with new keys or values"
+  end
+  local past, why = check_caches(caches)
+  if not past then
+    return nil, why
+  end
+  local found = { past = past, caches = caches, fresh = sum_of_size(caches[1].fresh.shape[3]) }
+  local cache_of = {}
+  for _, cache in ipairs(caches) do
+    cache_of[cache.joined] = cache
+    local size = sum_of_size(cache.fresh.shape[3])
+    if not size or not found.fresh or not is_same(size, found.fresh) or size[past] then
+      return nil, "the numbers of new keys differ, or are not known"
+    end
+  end
+  found.tokens, found.axis = input_of_size(graph, found.fresh)
+  if not found.tokens then
+    return nil, "no input has the number of new keys as a size"
+  end
+  found.attention, why = find_attention(graph, cache_of)
+  return found.attention and found, why
+end
+
+-- The tables that are cut, and whether nothing else depends on the past.
+local function find_cuts(graph, found)
+  local cuts, why = {}, nil
+  for node in graph:topological() do
+    if node.op == "Slice" then
+      cuts[node], why = cuts_of(node, found.past, found.fresh)
+      if cuts[node] == false then
+        return nil, why
+      end
+    end
+  end
+  for _, cache in ipairs(found.caches) do
+    for _, reader in ipairs(cache.past.users) do
+      local other = reader.op ~= "Shape" and reader.outputs[1] ~= cache.joined and name_of(reader)
+        or reader.op == "Shape" and other_reader(reader.outputs[1], cuts, {})
+      if other then
+        return nil, ("%s computes something else from the past '%s'"):format(other, cache.past.name)
+      end
+    end
+  end
+  for _, node in ipairs(found.attention) do
+    local mask = node.inputs.attn_mask
+    if mask and not follows(mask, cuts) then
+      return nil, ("the mask of %s is not cut from tables"):format(name_of(node))
+    end
+  end
+  return cuts
+end
+
+local function fixed_capacity(graph, _, g)
+  local found, why = find(graph)
+  if not found then
+    return false, why
+  end
+  local cuts
+  cuts, why = find_cuts(graph, found)
+  if not cuts then
+    return false, why
+  end
+  local first = found.caches[1].past
+  local function size(value, d, index)
+    return g.Gather(g.Shape(value), g.constant(index or { d - 1 }))
+  end
+  local length = g.input("past_length", "int64", { 1 })
+  local count = size(found.tokens, nil, found.axis - 1)
+  local rows = g.Add(length, g.Range(g.constant(0), count, g.constant(1)))
+  local index = first.shape[1] == 1 and length or g.Expand(length, size(first, 1))
+  local valid = g.Add(index, count)
+  for node in graph:topological() do
+    if cuts[node] then
+      g.replace(node.outputs[1], cut_again(g, node, cuts[node], rows, size(first, 3)))
+    end
+  end
+  local present = {}
+  for _, cache in ipairs(found.caches) do
+    present[cache.joined] = g.TensorScatter(cache.past, cache.fresh, index, { axis = 2 })
+  end
+  for _, node in ipairs(found.attention) do
+    local keys, values = present[node.inputs.K], present[node.inputs.V]
+    g.replace(node.outputs[1], attend(g, node, keys, values, valid))
+  end
+  for _, cache in ipairs(found.caches) do
+    g.set_output(cache.output, present[cache.joined])
+  end
+end
+
+-- ---- tests ----
+
+local SIZES = { q = { 1, 2, "T", 4 }, k = { 1, 2, "T", 4 }, v = { 1, 2, "T", 4 },
+  past_k = { 1, 2, "P", 4 }, past_v = { 1, 2, "P", 4 } }
+
+-- Rows [P, P + T) of a table, and its first P + T columns, if it has any.
+local function cut(g, table_, past, fresh, axis)
+  local before = g.Gather(g.Shape(past), g.constant { 2 })
+  local all = g.Add(before, g.Gather(g.Shape(fresh), g.constant { 2 }))
+  local rows = g.Slice(table_, before, all, g.constant { axis })
+  return axis == 0 and rows or g.Slice(rows, g.constant { 0 }, all, g.constant { axis + 1 })
+end
+
+return ruleset {
+  name = "generation",
+  doc = "Caches of keys and values with a fixed capacity, for generation token by token.",
+  backend = "cpu",
+
+  pass "fixed_capacity" {
+    doc = "Attention over past and new keys writes the new ones into caches of a fixed capacity.",
+    run = fixed_capacity,
+  },
+
+  test "keys and values go into caches, positions and masks are looked up" {
+    inputs = SIZES,
+    graph = function(g, q, k, v, past_k, past_v)
+      local mask = cut(g, g.normal { 1, 1, 9, 9 }, past_k, k, 2)
+      local keys, values = g.Concat(past_k, k, { axis = 2 }), g.Concat(past_v, v, { axis = -2 })
+      local x = q + g.Unsqueeze(cut(g, g.normal { 9, 4 }, past_k, k, 0), g.constant { 0, 1 })
+      return g.Attention(x, keys, values, mask), keys, values
+    end,
+    expect = { fixed_capacity = 1, TensorScatter = 2, Attention = 1, Concat = 0 },
+  },
+
+  test "without a mask, new tokens see all that came before" {
+    inputs = SIZES,
+    graph = function(g, q, k, v, past_k, past_v)
+      local keys, values = g.Concat(past_k, k, { axis = 2 }), g.Concat(past_v, v, { axis = 2 })
+      return g.Attention(q, keys, values), keys, values
+    end,
+    expect = { fixed_capacity = 1, TensorScatter = 2, Concat = 0 },
+  },
+
+  test "a model without caches stays as it is" {
+    inputs = { q = SIZES.q, k = SIZES.k, v = SIZES.v },
+    graph = function(g, q, k, v)
+      return g.Attention(q, k, v)
+    end,
+    expect_not = { "fixed_capacity" },
+    refused = { fixed_capacity = "no output is an input" },
+  },
+
+  test "a past of a known size is not a cache" {
+    inputs = { k = { 1, 2, 1, 4 }, past_k = { 1, 2, 5, 4 } },
+    graph = function(g, k, past_k)
+      return g.Concat(past_k, k, { axis = 2 })
+    end,
+    expect_not = { "fixed_capacity" },
+    refused = { fixed_capacity = "open size of the past" },
+  },
+
+  test "keys that something else reads stay" {
+    inputs = SIZES,
+    graph = function(g, q, k, v, past_k, past_v)
+      local keys, values = g.Concat(past_k, k, { axis = 2 }), g.Concat(past_v, v, { axis = 2 })
+      return g.Attention(q, keys, values), keys, values, g.ReduceSum(keys)
+    end,
+    expect_not = { "fixed_capacity" },
+    refused = { fixed_capacity = "is read by ReduceSum" },
+  },
+
+  test "a mask that a caller gives stays" {
+    inputs = { q = SIZES.q, k = SIZES.k, v = SIZES.v, past_k = SIZES.past_k, past_v = SIZES.past_v,
+      mask = { 1, 1, 1, "M" } },
+    graph = function(g, q, k, v, past_k, past_v, mask)
+      local keys, values = g.Concat(past_k, k, { axis = 2 }), g.Concat(past_v, v, { axis = 2 })
+      return g.Attention(q, keys, values, mask), keys, values
+    end,
+    expect_not = { "fixed_capacity" },
+    refused = { fixed_capacity = "is not cut from tables" },
+  },
+
+  test "the size of the past as a number stays" {
+    inputs = SIZES,
+    graph = function(g, q, k, v, past_k, past_v)
+      local keys, values = g.Concat(past_k, k, { axis = 2 }), g.Concat(past_v, v, { axis = 2 })
+      local length = g.Cast(g.Gather(g.Shape(past_k), g.constant { 2 }), { to = 1 })
+      return g.Attention(q / g.Sqrt(length), keys, values), keys, values
+    end,
+    expect_not = { "fixed_capacity" },
+    refused = { fixed_capacity = "computes something else" },
+  },
+}

@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: Apache-2.0
+// The prompt runs in one session, made for its length, and every later token in another. Both have the same
+// plan and share packed weights. Buffers of tokens are made once; states stay in their sessions.
+#include "cli/generate/generation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/common/common.h"
+#include "runtime/model/model.h"
+#include "system/clock.h"
+
+static const char LENGTH_INPUT[] = "past_length";
+
+static const cleave_value_record_t *input_of(const cleave_graph_t *graph, uint32_t input) {
+  return cleave_graph_value(graph, graph->inputs.items[input]);
+}
+
+static bool is_integer(cleave_dtype_t dtype) {
+  return dtype == CLEAVE_DTYPE_I64 || dtype == CLEAVE_DTYPE_I32;
+}
+
+/* ---- the prompt ---- */
+
+/* Numbers with commas between them. */
+static cleave_status_t read_numbers(const char *text, cleave_tensor_t **out_tokens, cleave_error_t *error) {
+  CLEAVE_ARRAY(int64_t) numbers = {0};
+  cleave_status_t status = CLEAVE_OK;
+  for (const char *at = text; status == CLEAVE_OK;) {
+    char *end = NULL;
+    long long number = strtoll(at, &end, 10);
+    if (end == at || (*end != ',' && *end != '\0') || number < 0) {
+      CLEAVE_TRY_CLEANUP(cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                                          "option '--prompt': expected numbers of tokens with commas between "
+                                          "them, or a file, found '%s'",
+                                          text));
+    }
+    CLEAVE_TRY_CLEANUP(cleave_array_reserve(&numbers, 1, error));
+    cleave_array_push_reserved(&numbers, (int64_t)number);
+    if (*end == '\0') {
+      break;
+    }
+    at = end + 1;
+  }
+  status = cleave_tensor_create_ints(1, numbers.items, (int64_t)numbers.count, out_tokens, error);
+cleanup:
+  cleave_array_free(&numbers);
+  return status;
+}
+
+static cleave_status_t read_file(const char *path, cleave_tensor_t **out_tokens, cleave_error_t *error) {
+  cleave_tensor_t *found = NULL;
+  CLEAVE_TRY(cleave_tensor_load(path, &found, error));
+  int64_t dims[1] = {found->count};
+  cleave_status_t status = CLEAVE_OK;
+  if (!is_integer(found->dtype) || found->count < 1) {
+    CLEAVE_TRY_CLEANUP(cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                                        "%s: expected one or more tokens of int64 or int32, found %lld of %s",
+                                        path, (long long)found->count, cleave_dtype_name(found->dtype)));
+  }
+  CLEAVE_TRY_CLEANUP(cleave_tensor_create(CLEAVE_DTYPE_I64, 1, dims, out_tokens, error));
+  for (int64_t k = 0; k < found->count; k++) {
+    ((int64_t *)(*out_tokens)->data)[k] = cleave_tensor_get_int(found, k);
+  }
+cleanup:
+  cleave_tensor_release(found);
+  return status;
+}
+
+static cleave_status_t read_prompt(cleave_generation_t *generation, cleave_error_t *error) {
+  const char *text = generation->prompt;
+  bool is_list = text[strspn(text, "0123456789,")] == '\0';
+  CLEAVE_TRY(is_list ? read_numbers(text, &generation->prompt_tokens, error)
+                     : read_file(text, &generation->prompt_tokens, error));
+  int64_t count = generation->prompt_tokens->count;
+  if (generation->steps > INT32_MAX || count > INT32_MAX || generation->capacity > INT32_MAX) {
+    return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "more than %d tokens", INT32_MAX);
+  }
+  /* The last token is drawn, and not read any more. */
+  int64_t needed = count + generation->steps - 1;
+  if (generation->capacity == 0) {
+    generation->capacity = needed;
+  }
+  return generation->capacity >= needed
+             ? CLEAVE_OK
+             : cleave_error_set(
+                   error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                   "option '--capacity': a prompt of %lld tokens and %lld more need %lld, found %lld",
+                   (long long)count, (long long)generation->steps, (long long)needed,
+                   (long long)generation->capacity);
+}
+
+/* ---- what the model's inputs and outputs are ---- */
+
+static cleave_status_t find_tokens(cleave_generation_t *generation, const cleave_graph_t *graph,
+                                   cleave_error_t *error) {
+  const char *model = generation->job_options.model;
+  generation->tokens_input = CLEAVE_INDEX_NONE;
+  for (uint32_t k = 0; k < graph->inputs.count; k++) {
+    const char *name = cleave_value_name(graph, graph->inputs.items[k]);
+    const cleave_value_record_t *input = input_of(graph, k);
+    if (cleave_states_have_input(&generation->pairs, k) || strcmp(name, LENGTH_INPUT) == 0) {
+      continue;
+    }
+    if (!is_integer(input->dtype) || input->rank != 2 || generation->tokens_input != CLEAVE_INDEX_NONE) {
+      return cleave_error_set(
+          error, CLEAVE_ERROR_UNSUPPORTED,
+          "%s: input '%s' is neither the tokens (integers of rank 2, one input) nor a state "
+          "(--state INPUT=OUTPUT)",
+          model, name);
+    }
+    generation->tokens_input = k;
+    generation->batch_dim = input->dims[0];
+    generation->length_dim = input->dims[1];
+  }
+  if (generation->tokens_input == CLEAVE_INDEX_NONE) {
+    return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED, "%s: expected an input of tokens, found none",
+                            model);
+  }
+  bool fits = (generation->batch_dim < 0 || generation->batch_dim == 1) && generation->length_dim < 0;
+  return fits ? CLEAVE_OK
+              : cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
+                                 "%s: expected tokens of shape [1, an open size], found [%lld, %lld]", model,
+                                 (long long)generation->batch_dim, (long long)generation->length_dim);
+}
+
+static cleave_status_t find_scores(cleave_generation_t *generation, const cleave_graph_t *graph,
+                                   cleave_error_t *error) {
+  for (uint32_t k = 0; k < graph->outputs.count; k++) {
+    if (!cleave_states_have_output(&generation->pairs, k)) {
+      generation->scores_output = k;
+      return CLEAVE_OK;
+    }
+  }
+  return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
+                          "%s: expected an output of scores, found states only",
+                          generation->job_options.model);
+}
+
+/* The model with a batch of one; all else stays open, for rules that shall not depend on it. */
+static cleave_status_t bind_batch(cleave_generation_t *generation, cleave_error_t *error) {
+  static const int64_t dims[2] = {1, -1};
+  const cleave_graph_t *graph = cleave_model_graph(generation->job.model);
+  uint32_t count = (uint32_t)graph->inputs.count;
+  const cleave_tensor_view_t **pointers = cleave_allocate_zeroed(count, sizeof *pointers);
+  if (pointers == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  const cleave_tensor_view_t tokens = {.size = sizeof tokens,
+                                       .dtype = input_of(graph, generation->tokens_input)->dtype,
+                                       .rank = 2,
+                                       .dims = dims};
+  cleave_model_t *bound = NULL;
+  pointers[generation->tokens_input] = &tokens;
+  cleave_status_t status = cleave_model_bind_partly(generation->job.model, pointers, count, &bound, error);
+  cleave_free((void *)pointers);
+  if (status == CLEAVE_OK) {
+    cleave_model_release(generation->job.model);
+    generation->job.model = bound;
+  }
+  return status;
+}
+
+/* Open sizes of states are the capacity; without a cache of that form, there must be none. */
+static cleave_status_t check_states(const cleave_generation_t *generation, const cleave_graph_t *graph,
+                                    cleave_error_t *error) {
+  for (size_t k = 0; k < generation->pairs.list.count; k++) {
+    const cleave_value_record_t *input = input_of(graph, generation->pairs.list.items[k].input);
+    bool grows = input->rank < 0;
+    for (int32_t d = 0; d < input->rank; d++) {
+      grows = grows || input->dims[d] < 0;
+    }
+    if (!grows) {
+      continue;
+    }
+    cleave_text_t why = {0};
+    if (generation->job.plan->edits != NULL) {
+      cleave_plan_print_refusals(generation->job.plan->edits, 1, &why);
+    }
+    while (why.length > 0 && why.data[why.length - 1] == '\n') {
+      why.data[--why.length] = '\0';
+    }
+    cleave_status_t status = cleave_error_set(
+        error, CLEAVE_ERROR_UNSUPPORTED,
+        "%s: state '%s' has another size in each run, and rules made no cache of a fixed capacity of it%s%s",
+        generation->job_options.model,
+        cleave_value_name(graph, graph->inputs.items[generation->pairs.list.items[k].input]),
+        why.length > 0 ? ": " : "", cleave_text_get(&why));
+    cleave_text_deinit(&why);
+    return status;
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t load(cleave_generation_t *generation, cleave_error_t *error) {
+  cleave_job_t *job = &generation->job;
+  CLEAVE_TRY(cleave_job_load(job, &generation->job_options, error));
+  CLEAVE_TRY(cleave_states_find(cleave_model_graph(job->model), &generation->states, !generation->has_states,
+                                &generation->pairs, error));
+  CLEAVE_TRY(find_tokens(generation, cleave_model_graph(job->model), error));
+  CLEAVE_TRY(find_scores(generation, cleave_model_graph(job->model), error));
+  if (generation->batch_dim < 0) {
+    CLEAVE_TRY(bind_batch(generation, error));
+  }
+  CLEAVE_TRY(cleave_job_partition(job, error));
+  generation->length_input = cleave_plan_find_input(job->plan, LENGTH_INPUT);
+  return generation->length_input != CLEAVE_INDEX_NONE ? CLEAVE_OK
+                                                       : check_states(generation, job->plan->graph, error);
+}
+
+/* ---- sessions ---- */
+
+/* A session for `length` tokens at a time, with its states. */
+static cleave_status_t make_session(const cleave_generation_t *generation, int64_t length,
+                                    cleave_session_t **out_session, cleave_error_t *error) {
+  const cleave_graph_t *graph = generation->job.plan->graph;
+  uint32_t count = (uint32_t)graph->inputs.count;
+  cleave_tensor_view_t *views = cleave_allocate_zeroed(count, sizeof *views);
+  const cleave_tensor_view_t **pointers = cleave_allocate_zeroed(count, sizeof *pointers);
+  int64_t(*dims)[CLEAVE_MAX_RANK] = cleave_allocate_zeroed(count, sizeof *dims);
+  cleave_status_t status = CLEAVE_OK;
+  if (views == NULL || pointers == NULL || dims == NULL) {
+    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
+  }
+  for (uint32_t k = 0; k < count; k++) {
+    const cleave_value_record_t *input = input_of(graph, k);
+    bool is_tokens = k == generation->tokens_input;
+    for (int32_t d = 0; d < input->rank; d++) {
+      int64_t open = is_tokens ? (d == 0 ? 1 : length) : generation->capacity;
+      dims[k][d] = input->dims[d] >= 0 ? input->dims[d] : open;
+    }
+    views[k] = (cleave_tensor_view_t){
+        .size = sizeof *views, .dtype = input->dtype, .rank = input->rank, .dims = dims[k]};
+    pointers[k] = &views[k];
+  }
+  cleave_session_options_t options = cleave_common_session();
+  options.threads = (int32_t)generation->job_options.threads;
+  options.profile = generation->profile_path != NULL;
+  options.programs = generation->job.programs;
+  CLEAVE_TRY_CLEANUP(cleave_session_create(generation->job.model, generation->job.plan, pointers, count,
+                                           &options, out_session, error));
+  status = cleave_states_feed(&generation->pairs, *out_session, error);
+cleanup:
+  cleave_free(views);
+  cleave_free((void *)pointers);
+  cleave_free(dims);
+  return status;
+}
+
+/* The session reads tokens and their number so far from here. */
+static cleave_status_t set_buffers(const cleave_generation_t *generation, cleave_session_t *session,
+                                   const void *tokens, int64_t length, const int64_t *past,
+                                   cleave_error_t *error) {
+  const cleave_graph_t *graph = generation->job.plan->graph;
+  const int64_t dims[2] = {1, length};
+  const int64_t one[1] = {1};
+  const cleave_tensor_view_t view = {.size = sizeof view,
+                                     .dtype = input_of(graph, generation->tokens_input)->dtype,
+                                     .rank = 2,
+                                     .dims = dims,
+                                     .data = tokens};
+  const cleave_tensor_view_t number = {
+      .size = sizeof number, .dtype = CLEAVE_DTYPE_I64, .rank = 1, .dims = one, .data = past};
+  CLEAVE_TRY(cleave_session_set_input(session, generation->tokens_input, &view, error));
+  return generation->length_input == CLEAVE_INDEX_NONE
+             ? CLEAVE_OK
+             : cleave_session_set_input(session, generation->length_input, &number, error);
+}
+
+/* States of one session become those of another. */
+static cleave_status_t move_states(const cleave_generation_t *generation, const cleave_session_t *from,
+                                   cleave_session_t *to, cleave_error_t *error) {
+  for (size_t k = 0; k < generation->pairs.list.count; k++) {
+    cleave_tensor_view_t view;
+    CLEAVE_TRY(cleave_session_output(from, generation->pairs.list.items[k].output, &view, error));
+    CLEAVE_TRY(cleave_session_set_input(to, generation->pairs.list.items[k].input, &view, error));
+  }
+  return CLEAVE_OK;
+}
+
+/* ---- tokens ---- */
+
+/* The next token from the scores of the last one; kept if they are asked for. */
+static cleave_status_t draw(cleave_generation_t *generation, const cleave_session_t *session,
+                            cleave_error_t *error) {
+  cleave_tensor_view_t view;
+  CLEAVE_TRY(cleave_session_output(session, generation->scores_output, &view, error));
+  int64_t elements = cleave_view_element_count(&view);
+  int64_t count = view.rank > 0 ? view.dims[view.rank - 1] : 0;
+  if (view.dtype != CLEAVE_DTYPE_F32 || count < 1 || elements < count) {
+    return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
+                            "%s: output %u is %s of rank %d, expected float32 scores of the next token",
+                            generation->job_options.model, (unsigned)generation->scores_output,
+                            cleave_dtype_name(view.dtype), (int)view.rank);
+  }
+  const float *scores = (const float *)view.data + (elements - count);
+  if (generation->scores_path != NULL && generation->scores == NULL) {
+    const int64_t dims[2] = {generation->steps, count};
+    CLEAVE_TRY(cleave_tensor_create(CLEAVE_DTYPE_F32, 2, dims, &generation->scores, error));
+  }
+  if (generation->scores != NULL) {
+    memcpy((float *)generation->scores->data + generation->token_count * count, scores,
+           (size_t)count * sizeof *scores);
+  }
+  generation->tokens[generation->token_count++] = cleave_sampler_draw(&generation->sampler, scores, count);
+  return CLEAVE_OK;
+}
+
+static bool is_done(const cleave_generation_t *generation) {
+  return generation->token_count == generation->steps ||
+         generation->tokens[generation->token_count - 1] == generation->stop;
+}
+
+static cleave_status_t run_step(cleave_generation_t *generation, cleave_session_t *session, double *out_ms,
+                                cleave_error_t *error) {
+  uint64_t start = cleave_clock_now();
+  CLEAVE_TRY(cleave_session_run(session, error));
+  CLEAVE_TRY(draw(generation, session, error));
+  *out_ms = cleave_clock_ms(start, cleave_clock_now());
+  return CLEAVE_OK;
+}
+
+/* Tokens after the first; the session's states are those behind the prompt. */
+static cleave_status_t run_steps(cleave_generation_t *generation, cleave_session_t *session,
+                                 cleave_error_t *error) {
+  int64_t token = 0;
+  int32_t narrow = 0;
+  int64_t past = generation->prompt_tokens->count;
+  bool is_wide = input_of(generation->job.plan->graph, generation->tokens_input)->dtype == CLEAVE_DTYPE_I64;
+  const void *buffer = is_wide ? (const void *)&token : (const void *)&narrow;
+  CLEAVE_TRY(set_buffers(generation, session, buffer, 1, &past, error));
+  for (; !is_done(generation); past++) {
+    token = generation->tokens[generation->token_count - 1];
+    narrow = (int32_t)token;
+    CLEAVE_TRY(run_step(generation, session, &generation->times[generation->token_count - 1], error));
+    if (generation->profile_path != NULL) {
+      CLEAVE_TRY(cleave_profile_add(&generation->profile, session, generation->job.plan, error));
+    }
+  }
+  return CLEAVE_OK;
+}
+
+/* The tokens of the prompt in the dtype that the model reads. */
+static cleave_status_t narrow_prompt(const cleave_generation_t *generation, cleave_tensor_t **out_tokens,
+                                     cleave_error_t *error) {
+  const cleave_tensor_t *prompt = generation->prompt_tokens;
+  CLEAVE_TRY(cleave_tensor_create(input_of(generation->job.plan->graph, generation->tokens_input)->dtype, 1,
+                                  prompt->dims, out_tokens, error));
+  for (int64_t k = 0; k < prompt->count; k++) {
+    int64_t token = ((const int64_t *)prompt->data)[k];
+    if ((*out_tokens)->dtype == CLEAVE_DTYPE_I64) {
+      ((int64_t *)(*out_tokens)->data)[k] = token;
+    } else {
+      ((int32_t *)(*out_tokens)->data)[k] = (int32_t)token;
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t generate(cleave_generation_t *generation, cleave_error_t *error) {
+  cleave_session_t *whole = NULL;
+  cleave_session_t *single = NULL;
+  cleave_tensor_t *prompt = NULL;
+  cleave_status_t status = CLEAVE_OK;
+  int64_t length = generation->prompt_tokens->count;
+  const int64_t none = 0;
+  uint64_t start = cleave_clock_now();
+  CLEAVE_TRY_CLEANUP(narrow_prompt(generation, &prompt, error));
+  CLEAVE_TRY_CLEANUP(make_session(generation, length, &whole, error));
+  CLEAVE_TRY_CLEANUP(make_session(generation, 1, &single, error));
+  generation->compile_ms = cleave_clock_ms(start, cleave_clock_now());
+  CLEAVE_TRY_CLEANUP(set_buffers(generation, whole, prompt->data, length, &none, error));
+  CLEAVE_TRY_CLEANUP(run_step(generation, whole, &generation->first_ms, error));
+  CLEAVE_TRY_CLEANUP(move_states(generation, whole, single, error));
+  cleave_session_destroy(whole);
+  whole = NULL;
+  CLEAVE_TRY_CLEANUP(run_steps(generation, single, error));
+  generation->program_count = cleave_session_program_count(single);
+  if (generation->profile_path != NULL) {
+    cleave_profile_finish(&generation->profile);
+    CLEAVE_TRY_CLEANUP(
+        cleave_profile_write_trace(generation->profile_path, single, generation->job.plan, error));
+  }
+cleanup:
+  cleave_session_destroy(whole);
+  cleave_session_destroy(single);
+  cleave_tensor_release(prompt);
+  return status;
+}
+
+static cleave_status_t save_scores(const cleave_generation_t *generation, cleave_error_t *error) {
+  if (generation->scores == NULL) {
+    return CLEAVE_OK;
+  }
+  const int64_t dims[2] = {generation->token_count, generation->scores->dims[1]};
+  const cleave_tensor_view_t view = {.size = sizeof view,
+                                     .dtype = CLEAVE_DTYPE_F32,
+                                     .rank = 2,
+                                     .dims = dims,
+                                     .data = generation->scores->data};
+  cleave_tensor_t *drawn = NULL;
+  CLEAVE_TRY(
+      cleave_tensor_create_borrowed(&view, (size_t)(dims[0] * dims[1]) * sizeof(float), NULL, &drawn, error));
+  cleave_status_t status = cleave_tensor_save(generation->scores_path, drawn, "scores", error);
+  cleave_tensor_release(drawn);
+  return status;
+}
+
+cleave_status_t cleave_generation_run(cleave_generation_t *generation, cleave_error_t *error) {
+  if (generation->scores_path != NULL) {
+    CLEAVE_TRY(cleave_tensor_path_check(generation->scores_path, error));
+  }
+  CLEAVE_TRY(read_prompt(generation, error));
+  generation->tokens = cleave_allocate_zeroed((size_t)generation->steps, sizeof *generation->tokens);
+  generation->times = cleave_allocate_zeroed((size_t)generation->steps, sizeof *generation->times);
+  if (generation->tokens == NULL || generation->times == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  CLEAVE_TRY(load(generation, error));
+  CLEAVE_TRY(cleave_program_cache_create(&generation->job.programs, error));
+  CLEAVE_TRY(generate(generation, error));
+  return save_scores(generation, error);
+}
+
+void cleave_generation_deinit(cleave_generation_t *generation) {
+  cleave_job_deinit(&generation->job);
+  cleave_states_deinit(&generation->pairs);
+  cleave_tensor_release(generation->prompt_tokens);
+  cleave_tensor_release(generation->scores);
+  cleave_profile_deinit(&generation->profile);
+  cleave_free(generation->tokens);
+  cleave_free(generation->times);
+}

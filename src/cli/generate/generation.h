@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Generation token by token. The model has one input of integers [batch, length], the tokens; states, whose
+ * outputs are inputs of the next run; and an output of float32 scores, [batch, length, tokens] or [batch,
+ * tokens], the first that is no state. Rules may have added the input `past_length`, int64 of one element,
+ * which is the number of tokens so far (rules/generation.lua); open sizes of states, except the batch, are
+ * then the capacity.
+ */
+#ifndef CLEAVE_CLI_GENERATE_GENERATION_H
+#define CLEAVE_CLI_GENERATE_GENERATION_H
+
+#include "cli/common/job.h"
+#include "cli/common/states.h"
+#include "cli/generate/sample.h"
+#include "tools/profile/profile.h"
+
+typedef struct cleave_generation {
+  /* what is asked for */
+  cleave_job_options_t job_options;
+  cleave_text_list_t states; /* --state */
+  bool has_states;           /* given by the user: each must be there */
+  const char *prompt;        /* "1,2,3", or a file (.npy, .pb) */
+  int64_t steps;             /* tokens to generate, at least 1 */
+  int64_t capacity;          /* 0: the prompt and the steps */
+  int64_t stop;              /* token that ends it, or -1 */
+  cleave_sampler_t sampler;
+  const char *scores_path;  /* file for the scores of each token that was drawn, or NULL */
+  const char *profile_path; /* or NULL */
+  /* the model */
+  cleave_job_t job;
+  cleave_state_pairs_t pairs;
+  uint32_t tokens_input;
+  uint32_t length_input; /* NONE: there is none */
+  uint32_t scores_output;
+  cleave_dim_t batch_dim;
+  cleave_dim_t length_dim;
+  /* the run */
+  cleave_tensor_t *prompt_tokens; /* int64 [count] */
+  int64_t *tokens;                /* that were drawn */
+  int64_t token_count;
+  cleave_tensor_t *scores; /* [steps, tokens] of `scores_path`, or NULL */
+  double compile_ms;
+  double first_ms; /* from the prompt to the first token */
+  double *times;   /* ms of each later token */
+  uint32_t program_count;
+  cleave_profile_t profile;
+} cleave_generation_t;
+
+/* Loads, partitions, compiles and generates. */
+CLEAVE_MUST_USE cleave_status_t cleave_generation_run(cleave_generation_t *generation, cleave_error_t *error);
+void cleave_generation_deinit(cleave_generation_t *generation);
+
+#endif /* CLEAVE_CLI_GENERATE_GENERATION_H */

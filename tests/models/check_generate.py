@@ -1,0 +1,68 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Generates with `cleave generate` and compares with PyTorch's model, which computes each token from the whole sequence:
+
+    check_generate.py PROGRAM FOLDER [STEPS]
+
+FOLDER gets the exported model gpt_cached (tests/models/export.py), if it is not there. The prompt has 16 tokens; tokens are
+drawn with temperature 100, so that they vary. Scores of every token may differ by 2e-3 of the largest.
+Ends with `N passed, M failed`; says `skipped: ...` and ends with 77 without PyTorch."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+try:
+    import torch
+except ImportError:
+    print("skipped: PyTorch is not installed")
+    sys.exit(77)
+import numpy
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import export  # noqa: E402  (from this folder)
+
+TOLERANCE = 2e-3
+PROMPT = [11, 402, 7, 7, 1999, 3, 56, 7999, 0, 12, 845, 4000, 23, 5, 6021, 77]
+
+
+def generate(program, model, steps, scores, more):
+    command = [program, "generate", model, "--prompt", ",".join(map(str, PROMPT)), "--steps", str(steps), "--json",
+               "--temperature", "100", "--seed", "7", "--scores", scores] + more
+    for name in ("canonical", "generation", "onednn"):
+        if "--rules" not in more:
+            command += ["--rules", os.path.join(HERE, "../../rules", name + ".lua")]
+    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+
+
+def main():
+    program, folder = sys.argv[1:3]
+    steps = int(sys.argv[3]) if sys.argv[3:] else 128
+    export.export(folder, "gpt_cached", 17)
+    model = f"{folder}/gpt_cached_op17/model.onnx"
+    torch.manual_seed(0)
+    reference = export.randomise(export.CachedGpt())
+    failed = 0
+    runs = {"one thread": ["--threads", "1"], "two threads": ["--threads", "2"],
+            "a larger capacity": ["--capacity", "256"],
+            "without oneDNN": ["--rules", os.path.join(HERE, "../../rules/canonical.lua"),
+                               "--rules", os.path.join(HERE, "../../rules/generation.lua")]}
+    with tempfile.TemporaryDirectory() as work:
+        for name, more in runs.items():
+            report = generate(program, model, steps, f"{work}/scores.npy", more)
+            found = numpy.load(f"{work}/scores.npy")
+            tokens = torch.tensor([PROMPT + report["tokens"]])
+            with torch.no_grad():
+                expected = export.Gpt.forward(reference, tokens)[0, len(PROMPT) - 1:-1].numpy()
+            largest = float(abs(found - expected).max() / abs(expected).max()) if found.shape == expected.shape else None
+            wrong = largest is None or not largest <= TOLERANCE or len(set(report["tokens"])) < steps // 4
+            failed += wrong
+            print(f"{name}: {'differs' if wrong else 'equal'}, {found.shape} of {expected.shape}, largest difference {largest}")
+    print(f"{len(runs) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
