@@ -104,6 +104,9 @@ if [ "$models" != none ]; then
   mkdir -p build/models/training
   /usr/bin/python3 tests/models/training.py build/release/cleave build/models/training | tee build/models_training.log
   count_log build/models_training.log
+  echo "== generation of models"
+  /usr/bin/python3 tests/models/check_generate.py build/release/cleave build/models | tee build/models_generation.log
+  count_log build/models_generation.log
   echo "== models in ONNX Runtime"
   sh tests/models/check_ort.sh build/release/cleave "$models" | tee build/models_ort.log
   count_log build/models_ort.log
