@@ -1,137 +1,19 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Models that generate token by token, with keys and values of earlier calls as inputs and outputs:
--- Attention over Concat(past, new), where the joined keys and values are outputs that become the
--- next inputs. Each call then has other sizes than the one before. This pass gives the caches a fixed
--- capacity, as ONNX 24 has it: TensorScatter writes the new rows into the cache, in place if the
--- session feeds the output back (cleave_session_feed), and Attention reads as many as count
--- (nonpad_kv_seqlen).
+-- Models that generate token by token, with keys and values of earlier calls as inputs and
+-- outputs: Attention over Concat(past, new), where the joined keys and values are outputs that
+-- become the next inputs. Each call then has other sizes than the one before. This pass gives the
+-- caches a fixed capacity, as ONNX 24 has it: TensorScatter writes the new rows into the cache, in
+-- place if the session feeds the output back (cleave_session_feed), and Attention reads as many as
+-- count (nonpad_kv_seqlen).
 --
 -- The size of the past becomes the capacity. The number of tokens so far is a new input of one
 -- element, `past_length` (int64); with it, positions and rows of masks are looked up that the model
 -- cut from tables. A model that computes anything else from the size of the past stays as it is,
 -- with the reason among the refusals. Run `canonical` before, which finds Attention.
 
--- ---- sizes as sums: { rest = number, <symbol> = factor } ----
-
-local function sum(a, b, factor)
-  local result = {}
-  for name, count in pairs(a) do
-    result[name] = count
-  end
-  for name, count in pairs(b) do
-    result[name] = (result[name] or 0) + factor * count
-  end
-  return result
-end
-
--- A size as shapes print it, "past + 1" or "2*T"; nil: another form.
-local function sum_of_text(text)
-  local result = { rest = 0 }
-  for part in text:gsub("%s", ""):gmatch("[^+]+") do
-    local factor, name = part:match("^(%d+)%*(.+)$")
-    name = name or part
-    if tonumber(part) then
-      result.rest = result.rest + math.tointeger(tonumber(part))
-    elseif name:find("[%*%(%)/%-%?]") then
-      return nil
-    else
-      result[name] = (result[name] or 0) + (math.tointeger(tonumber(factor)) or 1)
-    end
-  end
-  return result
-end
-
-local function sum_of_size(size)
-  return math.type(size) == "integer" and { rest = size } or sum_of_text(size)
-end
-
-local function is_same(a, b)
-  for _, count in pairs(sum(a, b, -1)) do
-    if count ~= 0 then
-      return false
-    end
-  end
-  return true
-end
-
--- ---- integers that are computed from sizes ----
-
--- An element of one of these operators is what the element of an operand was.
-local PASSED = { Cast = true, Identity = true, Reshape = true, Squeeze = true, Unsqueeze = true }
-
-local elements_of
-
-local EVALUATE = {
-  Shape = function(node)
-    local shape, found = node.inputs[1].shape, {}
-    if not shape or (node.attrs.start or 0) ~= 0 or node.attrs["end"] then
-      return nil
-    end
-    for d, size in ipairs(shape) do
-      found[d] = sum_of_size(size)
-      if not found[d] then
-        return nil
-      end
-    end
-    return found
-  end,
-  Gather = function(node)
-    local data = elements_of(node.inputs[1])
-    local index = node.inputs[2]:value()
-    if not data or type(index) == "table" and #index ~= 1 or index == nil then
-      return nil
-    end
-    index = type(index) == "table" and index[1] or index
-    return { data[index < 0 and #data + index + 1 or index + 1] }
-  end,
-  Concat = function(node)
-    local all = {}
-    for k = 1, #node.inputs do
-      local part = elements_of(node.inputs[k])
-      if not part then
-        return nil
-      end
-      table.move(part, 1, #part, #all + 1, all)
-    end
-    return all
-  end,
-}
-
-local function combined(factor)
-  return function(node)
-    local a, b = elements_of(node.inputs[1]), elements_of(node.inputs[2])
-    if not a or not b or #a ~= 1 or #b ~= 1 then
-      return nil
-    end
-    return { sum(a[1], b[1], factor) }
-  end
-end
-EVALUATE.Add, EVALUATE.Sub = combined(1), combined(-1)
-
--- The elements of a list of integers as sums; nil: they are not known.
-function elements_of(value)
-  if not value then
-    return nil
-  elseif value.is_constant and value.rank > 1 then
-    return nil
-  elseif value.is_constant then
-    local found, content = {}, value:value()
-    for k, number in ipairs(type(content) == "table" and content or { content }) do
-      if math.type(number) ~= "integer" then
-        return nil
-      end
-      found[k] = { rest = number }
-    end
-    return found
-  end
-  local node = value.producer
-  if not node then
-    return nil
-  elseif PASSED[node.op] then
-    return elements_of(node.inputs[1])
-  end
-  return EVALUATE[node.op] and EVALUATE[node.op](node)
-end
+local sizes = include "generation/sizes.lua"
+local sum, is_same, elements_of = sizes.sum, sizes.is_same, sizes.elements
+local sum_of_size = sizes.of_size
 
 -- ---- what the pass looks for ----
 
@@ -162,8 +44,8 @@ local function check_caches(caches)
   for _, cache in ipairs(caches) do
     local size = cache.past.shape[cache.axis + 1]
     if cache.axis ~= 2 or type(size) ~= "string" or not size:find("^[%w_.]+$") then
-      return nil, ("input '%s' is not of [batch, heads, past, size] with an open size of the past"):format(
-        cache.past.name)
+      return nil, ("input '%s' is not of [batch, heads, past, size] with an open size of "
+        .. "the past"):format(cache.past.name)
     elseif past and size ~= past then
       return nil, ("inputs have different pasts, '%s' and '%s'"):format(past, size)
     elseif cache.past.uses_count ~= #cache.past.users then
@@ -174,8 +56,8 @@ local function check_caches(caches)
       local inputs = reader.inputs
       if reader.op ~= "Attention" or inputs.Q == cache.joined or inputs.attn_mask == cache.joined
         or inputs.Q.rank ~= 4 then
-        return nil, ("'%s' is read by %s, not as keys or values of Attention with heads apart"):format(
-          cache.joined.name, name_of(reader))
+        return nil, ("'%s' is read by %s, not as keys or values of Attention with heads "
+          .. "apart"):format(cache.joined.name, name_of(reader))
       end
     end
   end
@@ -200,8 +82,8 @@ local function find_attention(graph, cache_of)
   return found
 end
 
--- The cuts that a Slice makes, by axis: "rows" from past to past + new, "keys" from 0 to past + new; nil
--- if none of them depends on the past; false and why if it is another one.
+-- The cuts that a Slice makes, by axis: "rows" from past to past + new, "keys" from 0 to past +
+-- new; nil if none of them depends on the past; false and why if it is another one.
 local function cuts_of(node, past, fresh)
   local starts, ends = elements_of(node.inputs.starts), elements_of(node.inputs.ends)
   local axes, steps = elements_of(node.inputs.axes), elements_of(node.inputs.steps)
@@ -359,9 +241,10 @@ end
 
 -- The tables that are cut, and whether nothing else depends on the past.
 local function find_cuts(graph, found)
-  local cuts, why = {}, nil
+  local cuts = {}
   for node in graph:topological() do
     if node.op == "Slice" then
+      local why
       cuts[node], why = cuts_of(node, found.past, found.fresh)
       if cuts[node] == false then
         return nil, why
