@@ -33,7 +33,9 @@ cleave_status_t cleave_exchange_add(cleave_exchange_t *exchange, cleave_dtype_t 
   if (item.dims == NULL) {
     return cleave_error_out_of_memory(error);
   }
-  memcpy(item.dims, dims, (size_t)rank * sizeof *dims);
+  if (rank > 0) {
+    memcpy(item.dims, dims, (size_t)rank * sizeof *dims);
+  }
   item.view =
       (cleave_tensor_view_t){.size = sizeof item.view, .dtype = dtype, .rank = rank, .dims = item.dims};
   item.offset = bucket->bytes;
