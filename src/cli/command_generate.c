@@ -5,7 +5,8 @@
 #include "cli/common/output.h"
 #include "cli/generate/report.h"
 
-/* Without --rules and --state. Names of states are those that exporters write. */
+/* Without --rules (the last if there is this backend) and --state. Names of states are those that exporters
+ * write. */
 static const char *const default_rules[] = {"canonical", "generation", "onednn"};
 static const char *const default_states[] = {"past_key_values.*=present.*", "past*=present*"};
 
@@ -45,7 +46,7 @@ static int run_command(int argc, char **argv) {
        &states},
       {"rules", 0, CLEAVE_OPTION_LIST, "FILE",
        "rule file to partition with; may be given many times, they run in order (default: canonical, "
-       "generation, onednn)",
+       "generation, and onednn if cleave was built with it)",
        &rules},
       {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of a rule file or of the model script",
        &job_options->settings},
@@ -76,7 +77,9 @@ static int run_command(int argc, char **argv) {
   if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
     job_options->model = arguments.found.items[0];
     job_options->fallback = cleave_common_fallback();
-    job_options->rules = rules.count > 0 ? rules : (cleave_text_list_t){(const char **)default_rules, 3};
+    size_t default_count = cleave_common_has_backend("onednn") ? 3 : 2;
+    job_options->rules =
+        rules.count > 0 ? rules : (cleave_text_list_t){(const char **)default_rules, default_count};
     generation.has_states = states.count > 0;
     generation.states = states.count > 0 ? states : (cleave_text_list_t){(const char **)default_states, 2};
     generation.sampler.state = (uint64_t)seed;

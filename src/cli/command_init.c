@@ -92,18 +92,10 @@ static cleave_status_t add_file(plan_t *plan, const char *name, const char *text
   return CLEAVE_OK;
 }
 
-static const char *preferred_backend(void) {
-  for (uint32_t k = 0; k < cleave_backend_count(cleave_common_context()); k++) {
-    if (strcmp(cleave_backend_name(cleave_common_context(), k), "onednn") == 0) {
-      return "onednn";
-    }
-  }
-  return "cpu";
-}
-
 static cleave_status_t plan_files(plan_t *plan, const cleave_meta_text_t *texts, uint32_t count,
                                   cleave_error_t *error) {
-  (void)snprintf(plan->first_rule, sizeof plan->first_rule, FIRST_RULE, preferred_backend());
+  (void)snprintf(plan->first_rule, sizeof plan->first_rule, FIRST_RULE,
+                 cleave_common_has_backend("onednn") ? "onednn" : "cpu");
   CLEAVE_TRY(add_file(plan, "first.lua", plan->first_rule, false, error));
   for (uint32_t k = 0; k < count; k++) {
     if (texts[k].name[0] == '.') { /* settings of tools, which people may have changed */

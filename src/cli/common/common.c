@@ -275,6 +275,15 @@ cleave_context_t *cleave_common_context(void) {
   return context;
 }
 
+bool cleave_common_has_backend(const char *name) {
+  for (uint32_t k = 0; k < cleave_backend_count(cleave_common_context()); k++) {
+    if (strcmp(cleave_backend_name(cleave_common_context(), k), name) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 bool cleave_common_fallback(void) {
   return falls_back;
 }

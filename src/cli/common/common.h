@@ -15,6 +15,8 @@ const cleave_option_t *cleave_common_options(bool makes_sessions, size_t *out_co
 /* What models, rule files and backends of the command are of, once cleave_common_apply was called; NULL
  * before. */
 cleave_context_t *cleave_common_context(void);
+/* Whether that context has a backend of this name. */
+bool cleave_common_has_backend(const char *name);
 
 /* Does what the common options say, once a command line is parsed: loads, then configures. The exit status;
  * an error is printed. */
