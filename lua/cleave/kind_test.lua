@@ -121,6 +121,9 @@ function M.compile(rule)
       check.type(line, key, spec[key], "table")
     end
   end
+  if spec.calibrate ~= nil then
+    result.calibrate = check.type(line, "calibrate", spec.calibrate, "boolean")
+  end
   read_equal(line, spec.equal, result)
   local runs = result.equal or result.gradient > 0
   if not (spec.expect or spec.expect_not or spec.refused or runs) then

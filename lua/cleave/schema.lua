@@ -144,6 +144,7 @@ M.tables = {
         'counts: rules, "rule.label", operators, regions, fusions, left' },
       { "expect_not", "string[]?", "none of these" },
       { "refused", "table<string, string>?", "a refusal of that rule with this in its reason" },
+      { "calibrate", "boolean?", "values have the ranges of a run on the inputs" },
       { "equal", "boolean|cleave.test_equal?", "run it, and compare with the graph without rules" },
       { "gradient", "boolean|integer?", "compare gradients with finite differences, up to this "
         .. "order; inputs are float64 { 2, 3 } where not given" },

@@ -11,12 +11,13 @@
 -- If the processor lacks the instructions, the backend refuses the region, the plan says why, and
 -- the next rule makes a region in float32.
 
+local keep = include("parts/keep.lua")
 local moves = include("parts/moves.lua")
 
 local options = {
   regions = option.boolean(true, "put all that the backend supports into regions"),
   precision = option.enum("float32", "of convolutions and matrix products", {
-    "float32", "bfloat16", "float16",
+    "float32", "bfloat16", "float16", "int8",
   }),
   keep = option.list({}, "operators or names of nodes (* is any text) that stay float32"),
   strict = option.boolean(true,
@@ -25,21 +26,13 @@ local options = {
     "regions are measured when they are compiled, and get the fastest layouts and implementations"),
 }
 
--- `text` as a pattern in which only * is special.
-local function wildcard(text)
-  return "^" .. text:gsub("[%^%$%(%)%%%.%[%]%+%-%?]", "%%%0"):gsub("%*", ".*") .. "$"
-end
-
 -- What stays float32, in the form that the backend reads: operators, and names without `*`.
-local function kept(sub, keep)
-  local found, seen = {}, {}
-  for _, text in ipairs(keep) do
-    local pattern = wildcard(text)
-    for _, node in ipairs(sub.nodes) do
-      local name = node.op == text and text or node.name:find(pattern) and node.name
-      if name and name ~= "" and not seen[name] then
-        found[#found + 1], seen[name] = name, true
-      end
+local function kept(sub, set)
+  local found, seen, matches = {}, {}, keep.matcher(set.keep)
+  for _, node in ipairs(sub.nodes) do
+    local name = matches(node)
+    if name and not seen[name] then
+      found[#found + 1], seen[name] = name, true
     end
   end
   return #found > 0 and found or nil
@@ -50,14 +43,14 @@ local LOST = "Relu, Clip, Exp, Max, Min, Softmax and max poolings may make numbe
   .. "maxima over -inf are -3.4e38, Softplus and Mish are off by up to 2e-6 below -10"
 
 local function reviewed(sub, set, attributes)
-  local keep, reason = moves.computes(sub)
+  local nodes, reason = moves.computes(sub)
   if set.tune then
     attributes.tune = true
   end
   if not set.strict then
     attributes.strict, attributes.special_values = false, LOST
   end
-  return keep, reason, attributes
+  return nodes, reason, attributes
 end
 
 return {
@@ -69,7 +62,7 @@ return {
       return set.regions and set.precision ~= "float32"
     end,
     review = function(sub, set)
-      return reviewed(sub, set, { precision = set.precision, float32 = kept(sub, set.keep) })
+      return reviewed(sub, set, { precision = set.precision, float32 = kept(sub, set) })
     end,
   },
 

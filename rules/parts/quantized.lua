@@ -7,6 +7,7 @@
 --
 -- Between kernels values stay integers: DequantizeLinear alone costs nothing in a region.
 
+local values = include("parts/integers.lua")
 local step = include("parts/steps.lua").step
 
 local quantized = option.boolean(true, "multiply 8-bit integers if data and weights are stored so")
@@ -16,19 +17,6 @@ local product = op {
   as = "product",
   inputs = { any "data", op { "DequantizeLinear", as = "weights" } },
 }
-
--- Is the value made of 8-bit integers, perhaps through operators that only move its elements?
-local MOVES = {
-  Flatten = true, MaxPool = true, Reshape = true, Squeeze = true, Transpose = true,
-  Unsqueeze = true,
-}
-local function comes_from_integers(value)
-  local producer = value.producer
-  while producer and MOVES[producer.op] do
-    producer = producer.inputs[1].producer
-  end
-  return producer ~= nil and producer.op == "DequantizeLinear"
-end
 
 -- ---- subgraphs for tests ----
 
@@ -64,7 +52,7 @@ return {
     priority = 1,
     pattern = product >> maybe(repeated { step(), max = 12 }) >> maybe "QuantizeLinear",
     where = function(m)
-      return comes_from_integers(m.data), "its data are not 8-bit integers"
+      return values.are_in(m.data), "its data are not 8-bit integers"
     end,
     attributes = { precision = "int8" },
   },

@@ -197,6 +197,7 @@ static int run(int argc, char **argv) {
        "by which leaving an application out must make the model faster (default: 0.05)",
        &bisect.threshold},
       CLEAVE_JOB_SETTINGS(job),
+      CLEAVE_JOB_RANGES(job),
       CLEAVE_JOB_BACKEND(job),
       {"tests", 0, CLEAVE_OPTION_INT, "N", "tests to make at most (default: 2000)", &bisect.most_tests},
       CLEAVE_JOB_INPUTS(job),

@@ -126,6 +126,7 @@ static int run(int argc, char **argv) {
        "they run in order",
        &job_options.rules},
       CLEAVE_JOB_SETTINGS(&job_options),
+      CLEAVE_JOB_RANGES(&job_options),
       {"backend", 0, CLEAVE_OPTION_TEXT, "NAME",
        "without rule files: one region rule over all that this backend supports; with rule files: the "
        "backend in place of theirs",

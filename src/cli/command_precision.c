@@ -77,6 +77,7 @@ static int run(int argc, char **argv) {
        "operators and nodes that stay float32 in any case, with commas", &precision.keep},
       {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "other option of a rule file or a model script",
        &job->settings},
+      CLEAVE_JOB_RANGES(job),
       CLEAVE_JOB_INPUTS(job),
       {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print the results as JSON", &precision.json},
   };

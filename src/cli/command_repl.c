@@ -159,6 +159,7 @@ static int run(int argc, char **argv) {
        "rule file for plan(), rules() and why(); may be given many times, they run in order",
        &job_options.rules},
       CLEAVE_JOB_SETTINGS(&job_options),
+      CLEAVE_JOB_RANGES(&job_options),
       CLEAVE_JOB_SHAPES(&job_options),
   };
   cleave_arguments_t arguments = {

@@ -155,6 +155,7 @@ static int run_command(int argc, char **argv) {
       {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE",
        "option of a rule file or of the model script; an option that none of them has is an error",
        &run.options.settings},
+      CLEAVE_JOB_RANGES(&run.options),
       {"backend", 0, CLEAVE_OPTION_TEXT, "NAME",
        "without rule files: one region rule over all that this backend supports, cpu runs the rest; with "
        "rule files: the backend in place of theirs (default: cpu)",

@@ -335,6 +335,7 @@ static int run(int argc, char **argv) {
   const cleave_option_t options[] = {
       CLEAVE_JOB_RULES(job),
       CLEAVE_JOB_SETTINGS(job),
+      CLEAVE_JOB_RANGES(job),
       CLEAVE_JOB_BACKEND(job),
       {"rounds", 0, CLEAVE_OPTION_INT, "N",
        "rounds with random values, after one with the values of the model (default: 2)", &verify.rounds},

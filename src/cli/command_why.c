@@ -68,6 +68,7 @@ static int run(int argc, char **argv) {
       {"limit", 0, CLEAVE_OPTION_INT, "N",
        "nodes of an operator; of a rule kinds of near misses, refusals and losses (default: 10)", &ask.limit},
       CLEAVE_JOB_SETTINGS(&job_options),
+      CLEAVE_JOB_RANGES(&job_options),
       CLEAVE_JOB_SHAPES(&job_options),
       {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print everything as JSON", &ask.json},
   };

@@ -119,6 +119,13 @@ cleave_status_t cleave_graph_set_value_name(cleave_graph_t *graph, cleave_value_
   return intern(graph, name, &graph->values.items[value.index].name, error);
 }
 
+void cleave_graph_set_range(cleave_graph_t *graph, cleave_value_t value, float low, float high) {
+  cleave_value_record_t *record = &graph->values.items[value.index];
+  record->has_range = true;
+  record->low = low;
+  record->high = high;
+}
+
 cleave_status_t cleave_graph_add_input(cleave_graph_t *graph, const char *name, cleave_dtype_t dtype,
                                        int32_t rank, const cleave_dim_t *dims, cleave_value_t *out_value,
                                        cleave_error_t *error) {

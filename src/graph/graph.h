@@ -65,6 +65,9 @@ typedef struct cleave_value_record {
   uint8_t dtype;         /* cleave_dtype_t */
   bool is_input;         /* of the graph */
   bool is_removed;
+  bool has_range; /* its elements were seen between these two, both finite, low <= high */
+  float low;
+  float high;
 } cleave_value_record_t;
 
 typedef struct cleave_use_record {
@@ -174,12 +177,16 @@ CLEAVE_MUST_USE cleave_status_t cleave_graph_set_type(cleave_graph_t *graph, cle
 CLEAVE_MUST_USE cleave_status_t cleave_graph_set_value_name(cleave_graph_t *graph, cleave_value_t value,
                                                             const char *name, cleave_error_t *error);
 
+/* Between which numbers the elements of a value lie, as calibration found: finite, low <= high. */
+void cleave_graph_set_range(cleave_graph_t *graph, cleave_value_t value, float low, float high);
+
 /* ---- editing (src/graph/edit.c) ---- */
 
 /* Input `index` of `node` reads `value` from now on (NONE: left out). The use moves to the end of the list of
  * uses. */
 void cleave_graph_set_input(cleave_graph_t *graph, cleave_node_t node, uint32_t index, cleave_value_t value);
-/* Every use of `from`, graph outputs among them, becomes a use of `to`, in order. */
+/* Every use of `from`, graph outputs among them, becomes a use of `to`, in order; `to` has the range of
+ * `from` if it has none. */
 void cleave_graph_replace_uses(cleave_graph_t *graph, cleave_value_t from, cleave_value_t to);
 /* Turns a value without uses of its old producer into a constant: all uses of `value` read a new constant. */
 CLEAVE_MUST_USE cleave_status_t cleave_graph_replace_with_constant(cleave_graph_t *graph,

@@ -24,6 +24,9 @@ cleave_status_t cleave_job_load(cleave_job_t *job, const cleave_job_options_t *o
   if (options->plan == NULL) { /* otherwise later: the plan is of the model as it is in its file */
     CLEAVE_TRY(cleave_constants_set(&options->constants, &job->model, error));
   }
+  if (options->ranges != NULL) {
+    CLEAVE_TRY(cleave_model_read_ranges(job->model, options->ranges, error));
+  }
   job->load_ms = cleave_clock_ms(start, cleave_clock_now());
   return CLEAVE_OK;
 }

@@ -17,9 +17,10 @@ typedef struct cleave_job_options {
   cleave_text_list_t files;
   cleave_text_list_t constants; /* NAME=FILE: in the place of the model's */
   const char *backend;
-  const char *data; /* folder with input_N.pb, or NULL */
-  const char *plan; /* saved plan in place of rule files, or NULL */
-  bool fallback;    /* regions of that plan that cannot be run as one run node by node */
+  const char *data;   /* folder with input_N.pb, or NULL */
+  const char *ranges; /* of the model's values, for rules: a file of `cleave calibrate`, or NULL */
+  const char *plan;   /* saved plan in place of rule files, or NULL */
+  bool fallback;      /* regions of that plan that cannot be run as one run node by node */
   int64_t threads;
   int64_t workers;
   int64_t seed;
@@ -56,6 +57,14 @@ typedef struct cleave_job {
   { "backend", 0, CLEAVE_OPTION_TEXT, "NAME", "the backend in place of the rule files'", &(job)->backend }
 #define CLEAVE_JOB_SETTINGS(job) \
   { "set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of a rule file or a model script", &(job)->settings }
+#define CLEAVE_JOB_RANGES(job)                                                                          \
+  {                                                                                                     \
+    "ranges", 0, CLEAVE_OPTION_TEXT, "FILE",                                                            \
+        "ranges of the model's values, as `cleave calibrate` writes them, for rules that compute with " \
+        "8-bit "                                                                                        \
+        "integers",                                                                                     \
+        &(job)->ranges                                                                                  \
+  }
 #define CLEAVE_JOB_SHAPES(job) \
   { "shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &(job)->shapes }
 #define CLEAVE_JOB_INPUTS(job)                                                                           \

@@ -55,6 +55,7 @@ int cleave_kernels_run(int argc, char **argv) {
   cleave_job_options_t job_options = {.threads = 1};
   const cleave_option_t options[] = {CLEAVE_JOB_RULES(&job_options),
                                      CLEAVE_JOB_SETTINGS(&job_options),
+                                     CLEAVE_JOB_RANGES(&job_options),
                                      {"backend", 0, CLEAVE_OPTION_TEXT, "NAME",
                                       "one region over all that this backend supports, or the "
                                       "backend in place of that of the rule files",

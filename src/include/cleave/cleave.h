@@ -57,6 +57,7 @@ typedef struct cleave_model_load_options {
   /* Nodes that no output needs stay in the graph, to be looked at; otherwise they go before anything else.
    * They run with the others, and rules see them. */
   bool keep_dead;
+  const char *ranges; /* of its values, for rules: a file of `cleave calibrate` for this model; or NULL */
 } cleave_model_load_options_t;
 
 /* Loads a model by the extension of its file: .onnx, .lua for a model script, or .json for a region that was

@@ -6,6 +6,7 @@
 
 #include "backend/registry/context.h"
 #include "formats/onnx/onnx.h"
+#include "formats/ranges.h"
 #include "graph/clone.h"
 #include "partition/gradient/gradient_nodes.h"
 #include "runtime/model/bind.h"
@@ -178,6 +179,30 @@ static cleave_status_t load_file(cleave_context_t *context, const char *path,
   return create_by_take(context, options, graph, out_model, error);
 }
 
+/* The graph before folding, with which models of other constants begin, has the same values. */
+cleave_status_t cleave_model_read_ranges(cleave_model_t *model, const char *path, cleave_error_t *error) {
+  CLEAVE_TRY(cleave_ranges_read(path, model->graph, error));
+  uint32_t count = model->unfolded == NULL ? 0 : cleave_graph_value_bound(model->unfolded);
+  for (uint32_t k = 0; k < count; k++) {
+    const cleave_value_record_t *value = &model->graph->values.items[k];
+    if (value->has_range) {
+      cleave_graph_set_range(model->unfolded, (cleave_value_t){k}, value->low, value->high);
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t load_ranges(const cleave_model_load_options_t *options, cleave_model_t **model,
+                                   cleave_error_t *error) {
+  cleave_status_t status =
+      options->ranges == NULL ? CLEAVE_OK : cleave_model_read_ranges(*model, options->ranges, error);
+  if (status != CLEAVE_OK) {
+    cleave_model_release(*model);
+    *model = NULL;
+  }
+  return status;
+}
+
 /* The context is there from the first operator that is looked up in it. */
 cleave_status_t cleave_model_load_with(cleave_context_t *context, const char *path,
                                        const cleave_model_load_options_t *options, bool *out_used,
@@ -189,7 +214,7 @@ cleave_status_t cleave_model_load_with(cleave_context_t *context, const char *pa
   context = cleave_context_retain(context);
   cleave_status_t status = load_file(context, path, options, out_used, out_model, error);
   cleave_context_release(context);
-  return status;
+  return status == CLEAVE_OK ? load_ranges(options, out_model, error) : status;
 }
 
 /* No ONNX model begins with a brace, which would be the start of a group. */
@@ -221,7 +246,7 @@ static cleave_status_t load_memory(cleave_context_t *context, const char *name,
   context = cleave_context_retain(context);
   cleave_status_t status = load_bytes(context, name == NULL ? "model" : name, options, out_model, error);
   cleave_context_release(context);
-  return status;
+  return status == CLEAVE_OK ? load_ranges(options, out_model, error) : status;
 }
 
 cleave_status_t cleave_model_load(cleave_context_t *context, const char *path,

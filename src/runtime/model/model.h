@@ -30,6 +30,10 @@ CLEAVE_MUST_USE cleave_status_t cleave_model_load_with(cleave_context_t *context
                                                        bool *out_used, cleave_model_t **out_model,
                                                        cleave_error_t *error);
 
+/* Gives the values of a model the ranges of a file, before anybody else sees the model. */
+CLEAVE_MUST_USE cleave_status_t cleave_model_read_ranges(cleave_model_t *model, const char *path,
+                                                         cleave_error_t *error);
+
 /* cleave_model_bind if negative dims stay open, and so does what nothing tells: for rules to look at. */
 CLEAVE_MUST_USE cleave_status_t cleave_model_bind_partly(cleave_model_t *model,
                                                          const cleave_tensor_view_t *const *inputs,

@@ -138,6 +138,19 @@ static void push_rank(lua_State *state, const cleave_handle_t *handle) {
   }
 }
 
+static void push_range(lua_State *state, const cleave_handle_t *handle) {
+  const cleave_value_record_t *record = cleave_graph_value(graph_of(state), value_of(handle));
+  if (!record->has_range) {
+    lua_pushnil(state);
+    return;
+  }
+  lua_createtable(state, 0, 2);
+  lua_pushnumber(state, (double)record->low);
+  lua_setfield(state, -2, "min");
+  lua_pushnumber(state, (double)record->high);
+  lua_setfield(state, -2, "max");
+}
+
 static void push_name(lua_State *state, const cleave_handle_t *handle) {
   lua_pushstring(state, cleave_value_name(graph_of(state), value_of(handle)));
 }
@@ -206,6 +219,8 @@ const cleave_handle_field_t cleave_value_handle_fields[] = {
     {"dtype", push_dtype, "cleave.dtype|\"unknown\"", "of its elements"},
     {"shape", push_shape, "(integer|string)[]?", "sizes, names of open ones, \"?\"; nil: rank not known"},
     {"rank", push_rank, "integer?", "number of dimensions; nil: not known"},
+    {"range", push_range, "{ min: number, max: number }?",
+     "between which its elements lie, by `--ranges`; nil: not known"},
     {"name", push_name, "string", "for people"},
     {"is_constant", push_is_constant, "boolean", "a weight or number of the model"},
     {"is_input", push_is_input, "boolean", "of the model"},

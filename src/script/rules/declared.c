@@ -72,6 +72,7 @@ static void read_input(cleave_table_reader_t *reader, cleave_test_input_t *input
 static void read_test(cleave_table_reader_t *reader, cleave_rule_test_t *test) {
   *test = (cleave_rule_test_t){.name = text_or_empty(reader, "name"),
                                .doc = text_or_empty(reader, "doc"),
+                               .calibrate = cleave_table_flag(reader, "calibrate"),
                                .equal = cleave_table_flag(reader, "equal"),
                                .gradient = cleave_table_int(reader, "gradient", 0),
                                .rtol = cleave_table_number(reader, "rtol", -1.0, NULL),

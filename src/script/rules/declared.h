@@ -70,6 +70,7 @@ typedef struct cleave_rule_test {
   const cleave_expectation_t *expectations;
   uint32_t input_count;
   const cleave_test_input_t *inputs; /* the first inputs of the graph, in order */
+  bool calibrate;                    /* values have the ranges of a run on the inputs */
   bool equal;                        /* run it, and compare with `cpu` */
   double rtol; /* both negative: bounds of the rounding errors (tools/verify/rounding.h); one: by dtype */
   double atol;

@@ -46,6 +46,7 @@ static cleave_status_t judge(test_run_t *run, cleave_rule_list_t *list, cleave_e
   cleave_plan_t *plan = NULL;
   cleave_status_t status = CLEAVE_OK;
   if (cleave_rule_check_build(list, run->index, &graph, failure) == CLEAVE_OK &&
+      (!test->calibrate || cleave_rule_calibrate(test, graph, run->options->threads, failure) == CLEAVE_OK) &&
       cleave_rule_list_partition(list, graph, &plan, failure) == CLEAVE_OK &&
       cleave_plan_check(plan, failure) == CLEAVE_OK) {
     CLEAVE_TRY_CLEANUP(cleave_rule_check_count(run->check, plan, false, error));

@@ -98,6 +98,15 @@ CLEAVE_MUST_USE cleave_status_t cleave_rule_expect(const cleave_rule_list_t *lis
                                                    const cleave_rule_test_t *test, const cleave_plan_t *plan,
                                                    cleave_text_t *report, cleave_error_t *error);
 
+/* A tensor for an input of a test's graph, as the test says; open sizes are 2. The caller releases it. */
+CLEAVE_MUST_USE cleave_status_t cleave_rule_draw_input(const cleave_rule_test_t *test,
+                                                       const cleave_graph_t *graph, size_t index,
+                                                       cleave_tensor_t **out_tensor, cleave_error_t *error);
+
+/* Gives the values of a test's graph the ranges of a run on such inputs. */
+CLEAVE_MUST_USE cleave_status_t cleave_rule_calibrate(const cleave_rule_test_t *test, cleave_graph_t *graph,
+                                                      int32_t threads, cleave_error_t *error);
+
 /* Runs a plan and the plan's source, and compares; appends to `report` what differs, or why nothing could be
  * compared. `options` may be NULL. */
 CLEAVE_MUST_USE cleave_status_t cleave_rule_equal(const cleave_rule_test_t *test, const cleave_plan_t *plan,

@@ -7,7 +7,7 @@
 #include "tools/verify/check.h"
 #include "tools/verify/verify.h"
 
-enum { OPEN_SIZE = 2, SEED = 1 };
+enum { OPEN_SIZE = 2 };
 #define DATA_LIMIT ((size_t)1 << 30) /* bytes of all values of the graph */
 
 typedef struct equality {
@@ -23,29 +23,6 @@ typedef struct equality {
   const cleave_tensor_view_t **pointers;
   cleave_session_t *session;
 } equality_t;
-
-/* Floats are normal, integers 0 or 1 (valid as ids, masks and indices), unless the test says otherwise. */
-static cleave_status_t draw_input(const equality_t *equality, size_t index, cleave_tensor_t **out_tensor,
-                                  cleave_error_t *error) {
-  const cleave_graph_t *graph = equality->plan->source;
-  const cleave_value_record_t *value = cleave_graph_value(graph, graph->inputs.items[index]);
-  int64_t dims[CLEAVE_MAX_RANK] = {0};
-  for (int32_t d = 0; d < value->rank; d++) {
-    dims[d] = cleave_dim_is_known(value->dims[d]) ? value->dims[d] : OPEN_SIZE;
-  }
-  cleave_dtype_t dtype = (cleave_dtype_t)value->dtype;
-  CLEAVE_TRY(cleave_tensor_create(dtype, value->rank < 0 ? 0 : value->rank, dims, out_tensor, error));
-  const cleave_test_input_t *input =
-      index < equality->test->input_count ? &equality->test->inputs[index] : NULL;
-  if (input != NULL && input->has_range) {
-    cleave_tensor_fill_uniform(*out_tensor, SEED + index, input->low, input->high);
-  } else if (cleave_dtype_is_float(dtype)) {
-    cleave_tensor_fill_normal(*out_tensor, SEED + index, 0.0, 1.0);
-  } else if (dtype != CLEAVE_DTYPE_STRING) {
-    cleave_tensor_fill_uniform(*out_tensor, SEED + index, 0.0, 2.0);
-  }
-  return CLEAVE_OK;
-}
 
 /* Bytes of all values that run, as far as their sizes are known. */
 static bool is_small(const cleave_graph_t *graph) {
@@ -79,7 +56,8 @@ static cleave_status_t prepare(equality_t *equality, cleave_error_t *error) {
     return cleave_error_out_of_memory(error);
   }
   for (size_t k = 0; k < inputs; k++) {
-    CLEAVE_TRY(draw_input(equality, k, &equality->inputs[k], error));
+    CLEAVE_TRY(
+        cleave_rule_draw_input(equality->test, equality->plan->source, k, &equality->inputs[k], error));
     equality->views[k] = cleave_tensor_view(equality->inputs[k]);
     equality->pointers[k] = &equality->views[k];
   }

@@ -35,11 +35,25 @@ static int digits_of(cleave_dtype_t dtype, int low) {
   }
 }
 
+/* Steps of 8-bit integers are those of the largest values; most are smaller. */
+static int digits_of_precision(const char *name) {
+  static const struct {
+    const char *name;
+    int digits;
+  } known[] = {{"bfloat16", 8}, {"float16", 11}, {"int8", 6}};
+  for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
+    if (strcmp(known[k].name, name) == 0) {
+      return known[k].digits;
+    }
+  }
+  return 0;
+}
+
 static int digits_of_region(const cleave_plan_region_t *region) {
   for (uint32_t k = 0; k < region->attribute_count; k++) {
     const cleave_attribute_t *attribute = &region->attributes[k];
     if (attribute->kind == CLEAVE_ATTRIBUTE_STRING && strcmp(attribute->name, "precision") == 0) {
-      return strcmp(attribute->s, "bfloat16") == 0 ? 8 : strcmp(attribute->s, "float16") == 0 ? 11 : 0;
+      return digits_of_precision(attribute->s);
     }
     if (attribute->kind == CLEAVE_ATTRIBUTE_INT && attribute->i != 0 &&
         strcmp(attribute->name, "tf32") == 0) {

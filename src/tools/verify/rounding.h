@@ -25,7 +25,7 @@ typedef struct cleave_rounding {
 } cleave_rounding_t;
 
 /* For `digits`: the fewest that attributes of these regions let a backend compute with (`precision`:
- * "bfloat16" 8, "float16" 11; `tf32` 11), or 0. */
+ * "bfloat16" 8, "float16" 11, "int8" 6; `tf32` 11), or 0. */
 int cleave_rounding_digits(const cleave_plan_region_t *regions, size_t count);
 
 /* Compares `actual` with `expected`, both for output `index` of the graph: with a few units in the last place

@@ -110,7 +110,7 @@ UNIT_TEST(an_unknown_precision_is_refused) {
   char text[2048];
   const cleave_attribute_view_t odd = precision("int5");
   ck_assert_int_eq(compile(BLOCK, &odd, 1, text, sizeof(text)), CLEAVE_ERROR_UNSUPPORTED);
-  ck_assert_str_eq(text, "precision: expected float32, bfloat16 or float16, found 'int5'");
+  ck_assert_str_eq(text, "precision: expected float32, bfloat16, float16 or int8, found 'int5'");
 }
 
 /* Partitions and runs the model with a precision: outputs within `tolerance` of float32. */
