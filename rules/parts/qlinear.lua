@@ -214,6 +214,20 @@ return {
     expect_not = { "matmul_integer", "quantized" },
     equal = true,
   },
+  test "convolutions with zero points of a run stay: their padding is none of zeros" {
+    graph = function(g, x)
+      local q, scale, zero = g.DynamicQuantizeLinear(x)
+      local w = small(g, { 16, 16, 3, 3 })
+      local y = g.Cast(g.ConvInteger(q, w, zero, nil, { pads = { 1, 1, 1, 1 } }), { to = 1 })
+      return y, g.QLinearConv(q, scale, zero, w, g.constant(0.01, "float32"), g.constant(0, "int8"),
+        g.constant(0.05, "float32"), g.constant(128, "uint8"))
+    end,
+    inputs = { x = { 1, 16, 8, 8 } },
+    expect = { ConvInteger = 1, QLinearConv = 1, left = true },
+    expect_not = { "conv_integer", "qlinear_conv", "quantized" },
+    refused = { conv_integer = "not constant numbers" },
+    equal = true,
+  },
   test "operators of integers can be left alone" {
     graph = function(g, x)
       return multiply(g, x)
