@@ -26,6 +26,13 @@ end
 local descriptions = {} -- word -> its kind, name, line and content
 
 local WORD = {
+  -- A gradient can be asked by another that is built of its operator: its `op`, and `apply`.
+  __index = function(word, key)
+    local found = descriptions[word]
+    if found.kind == "gradient" then
+      return key == "op" and found.name or key == "apply" and found.spec[1] or nil
+    end
+  end,
   __newindex = function()
     host.fail(0, "a rule cannot be changed")
   end,

@@ -2,11 +2,13 @@
 // The program, and what subjects call. Nothing that a backend accepted may fail, and all that it refused is
 // printed with its reason at the end of a subject.
 //
-//   sweep [--verbose] [--imperative] [--load LIBRARY] [--backend NAME] [--kernels] [--seed N] [--every N]
+//   sweep [--verbose] [--imperative] [--load LIBRARY] [--backend NAME] [--kernels | --gradients] [--seed N]
+//   [--every N]
 //         [--case TEXT | SUBJECT...]
 //
 // --load adds the backend of a library, with the rule file of its name, --isolate in a process of its own;
 // --kernels runs every case on cpu with programs of backends/kernels, also for single nodes;
+// --gradients compares every case's gradients with finite differences instead, and looks for each operator;
 // --imperative runs the nodes of regions one by one on their backend.
 // --verbose prints each case before it runs, which tells where a crash was; --case runs one text alone, both
 // as single nodes and by the rules; --seed draws other random cases than the ones that are tested always.
@@ -204,6 +206,8 @@ int main(int argc, char **argv) {
     } else if (strcmp(argv[next], "--kernels") == 0) {
       sweep.kernels = true;
       sweep.only_backend = "cpu";
+    } else if (strcmp(argv[next], "--gradients") == 0) {
+      sweep.gradients = true;
     } else if (strcmp(argv[next], "--seed") == 0 && next + 1 < argc) {
       sweep.seed = strtoull(argv[++next], NULL, 10);
     } else if (strcmp(argv[next], "--every") == 0 && next + 1 < argc) {
@@ -213,7 +217,7 @@ int main(int argc, char **argv) {
     } else {
       printf(
           "usage: %s [--verbose] [--imperative] [--load LIBRARY | --isolate LIBRARY] [--backend NAME] "
-          "[--kernels] [--seed N] [--every N] [--case TEXT | SUBJECT...]\n",
+          "[--kernels | --gradients] [--seed N] [--every N] [--case TEXT | SUBJECT...]\n",
           argv[0]);
       return EXIT_FAILURE;
     }
@@ -230,9 +234,11 @@ int main(int argc, char **argv) {
     failed = sweep.tally.failed;
   } else {
     failed = run_subjects(&sweep, argc - next, argv + next);
+    failed += sweep.gradients && next == argc ? sweep_gradient_operators(&sweep) : 0;
   }
   for (uint32_t k = 0; k < SWEEP_MAX_BACKENDS; k++) {
     cleave_rules_destroy(sweep.rules[k]);
   }
+  cleave_array_free(&sweep.seen);
   return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

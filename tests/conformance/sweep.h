@@ -27,6 +27,7 @@ typedef struct sweep sweep_t;
   X(recurrent)            \
   X(epilogue)             \
   X(spelling)             \
+  X(rest)                 \
   X(random)
 
 #define SWEEP_DECLARE(name) void sweep_##name(sweep_t *sweep);

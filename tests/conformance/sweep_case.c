@@ -312,17 +312,22 @@ void sweep_case_run(sweep_t *sweep, bool by_rules, uint32_t fusion) {
   sweep_graph_t graph = {0};
   results_t expected[ROUNDS] = {{.count = 0}};
   variant_t variant = {.by_rules = by_rules, .fusion = fusion, .threads = sweep->threads};
-  if (sweep->every > 0 && sweep->case_number++ % sweep->every != 0) {
+  bool is_new = sweep->gradients && sweep_gradient_is_new(sweep);
+  if (sweep->every > 0 && sweep->case_number++ % sweep->every != 0 && !is_new) {
     return;
   }
   if (sweep->verbose) {
     printf("%s: %s\n", sweep->subject, sweep->text);
     (void)fflush(stdout);
   }
+  if (sweep->gradients) {
+    sweep_gradient_run(sweep);
+    return;
+  }
   if (variant.threads == 0) {
     variant.threads = sweep->turn++ % 8 == 7 ? 2 : 1;
   }
-  if (sweep_graph_read(sweep->text, false, &graph, &error) != CLEAVE_OK) {
+  if (sweep_graph_read(sweep->text, SWEEP_SIZED, &graph, &error) != CLEAVE_OK) {
     fail(sweep, "no backend", &variant, error.message);
   } else if (run(sweep, &graph, NULL, variant.threads, expected, &error) != CLEAVE_OK) {
     fail(sweep, "cpu alone", &variant, error.message);
@@ -331,7 +336,7 @@ void sweep_case_run(sweep_t *sweep, bool by_rules, uint32_t fusion) {
     sweep_graph_deinit(&graph);
     variant.symbolic = true;
     variant.fusion = SWEEP_ANY_FUSION;
-    if (sweep_graph_read(sweep->text, true, &graph, &error) != CLEAVE_OK) {
+    if (sweep_graph_read(sweep->text, SWEEP_SYMBOLIC, &graph, &error) != CLEAVE_OK) {
       fail(sweep, "no backend", &variant, error.message);
     } else {
       run_variant(sweep, &graph, &variant, expected);

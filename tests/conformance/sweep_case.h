@@ -6,6 +6,7 @@
 #ifndef CLEAVE_TESTS_SWEEP_CASE_H
 #define CLEAVE_TESTS_SWEEP_CASE_H
 
+#include "ops/ops.h"
 #include "sweep.h"
 
 enum { SWEEP_LONGEST_CASE = 16384, SWEEP_MAX_REASONS = 512, SWEEP_MAX_BACKENDS = 8 };
@@ -31,7 +32,8 @@ struct sweep {
   bool verbose;
   bool imperative; /* nodes of regions run one by one */
   uint64_t seed;
-  uint32_t every; /* only each case of this number runs, a fixed choice; 0: all */
+  uint32_t every; /* only each case of this number runs, a fixed choice; with `gradients` also what is new in
+                     a case; 0: all */
   uint32_t case_number;
   const char *subject;
   int32_t threads; /* 0: one, and two for every eighth case */
@@ -43,12 +45,22 @@ struct sweep {
   size_t reason_count;
   char text[SWEEP_LONGEST_CASE]; /* of the case at work */
   cleave_rules_t *rules[SWEEP_MAX_BACKENDS];
-  bool kernels; /* every case by rules/pointwise.lua */
+  bool kernels;                      /* every case by rules/pointwise.lua */
+  bool gradients;                    /* every case against finite differences, on no backend but `cpu` */
+  bool is_compared[CLEAVE_OP_COUNT]; /* by operator: in a case whose gradients were */
+  CLEAVE_ARRAY(uint64_t) seen;       /* hashes of operators with their attributes */
 };
 
 /* Runs sweep->text on every backend, with its sizes and with symbols in their place. `fusion`: how many nodes
  * the largest fusion of the plan must have, where sizes are known; or SWEEP_ANY_FUSION. */
 void sweep_case_run(sweep_t *sweep, bool by_rules, uint32_t fusion);
+
+/* Has sweep->text an operator with attributes that no case before had? */
+bool sweep_gradient_is_new(sweep_t *sweep);
+/* Compares the gradients of sweep->text with finite differences, in float64. */
+void sweep_gradient_run(sweep_t *sweep);
+/* Prints and counts the operators of the list whose gradients no case has compared without a reason. */
+uint32_t sweep_gradient_operators(const sweep_t *sweep);
 
 /* Counts a refusal under its reason. */
 void sweep_add_reason(sweep_t *sweep, const char *backend, const char *text);

@@ -18,7 +18,7 @@ enum { MAX_NAMES = 256, LONGEST_NAME = 32, MAX_OPERANDS = 16, MAX_DIMS = 32 };
 typedef struct reader {
   const char *text;
   const char *next;
-  bool symbolic;
+  sweep_form_t form;
   sweep_graph_t *out;
   cleave_error_t *error;
   char names[MAX_NAMES][LONGEST_NAME];
@@ -53,6 +53,21 @@ static cleave_status_t read_word(reader_t *reader, char *word) {
   }
   word[length] = '\0';
   return length > 0 ? CLEAVE_OK : wrong(reader, "a name");
+}
+
+/* A word, or any text between quotation marks. */
+static cleave_status_t read_text(reader_t *reader, char *text) {
+  if (!take(reader, "\"")) {
+    return read_word(reader, text);
+  }
+  size_t length = strcspn(reader->next, "\"");
+  if (reader->next[length] == '\0' || length >= LONGEST_NAME) {
+    return wrong(reader, "a shorter text");
+  }
+  memcpy(text, reader->next, length);
+  text[length] = '\0';
+  reader->next += length + 1;
+  return CLEAVE_OK;
 }
 
 static cleave_status_t read_number(reader_t *reader, double *out) {
@@ -190,7 +205,9 @@ static cleave_status_t read_new(reader_t *reader, const char *name, bool constan
   if (rank > CLEAVE_MAX_RANK || graph->input_count == SWEEP_MAX_INPUTS) {
     return wrong(reader, "fewer dimensions or inputs");
   }
-  if (constant) {
+  bool is_double = reader->form == SWEEP_DOUBLE && cleave_dtype_is_float(dtype);
+  dtype = is_double ? CLEAVE_DTYPE_F64 : dtype;
+  if (constant && !is_double) {
     cleave_tensor_t *tensor = NULL;
     CLEAVE_TRY(cleave_tensor_create(dtype, (int32_t)rank, dims, &tensor, reader->error));
     fill(tensor, content, seed_of(name, 0), 0.5);
@@ -204,11 +221,13 @@ static cleave_status_t read_new(reader_t *reader, const char *name, bool constan
     char symbol[LONGEST_NAME + 8];
     int length = snprintf(symbol, sizeof symbol, "%s_%zu", name, d);
     input->dims[d] = dims[d];
-    dims[d] = reader->symbolic ? cleave_dims_symbol(graph->graph->dims, symbol, (size_t)length) : dims[d];
+    dims[d] = reader->form == SWEEP_SYMBOLIC ? cleave_dims_symbol(graph->graph->dims, symbol, (size_t)length)
+                                             : dims[d];
   }
   CLEAVE_TRY(cleave_graph_add_input(graph->graph, name, dtype, (int32_t)rank, dims, out, reader->error));
   (void)strcpy(input->name, name);
   input->content = content;
+  input->is_constant = constant;
   return CLEAVE_OK;
 }
 
@@ -223,7 +242,10 @@ static cleave_status_t read_literal(reader_t *reader, cleave_value_t *out) {
   } else {
     double number = 0.0;
     CLEAVE_TRY(read_number(reader, &number));
-    CLEAVE_TRY(cleave_tensor_create_float((float)number, &tensor, reader->error));
+    cleave_dtype_t dtype = reader->form == SWEEP_DOUBLE ? CLEAVE_DTYPE_F64 : CLEAVE_DTYPE_F32;
+    CLEAVE_TRY(cleave_tensor_create(dtype, 0, NULL, &tensor, reader->error));
+    cleave_tensor_set_float(tensor, 0, (double)(float)number);
+    cleave_tensor_touch(tensor);
   }
   cleave_status_t status = cleave_graph_add_constant(reader->out->graph, "c", tensor, out, reader->error);
   cleave_tensor_release(tensor);
@@ -248,7 +270,7 @@ static cleave_status_t read_attribute(reader_t *reader, const cleave_op_t *op, c
     attribute->count = (uint32_t)count;
     attribute->ints = list;
   } else if (attribute->kind == CLEAVE_ATTRIBUTE_STRING) {
-    CLEAVE_TRY(read_word(reader, text));
+    CLEAVE_TRY(read_text(reader, text));
     attribute->count = (uint32_t)strlen(text);
     attribute->s = text;
   } else {
@@ -256,6 +278,10 @@ static cleave_status_t read_attribute(reader_t *reader, const cleave_op_t *op, c
     CLEAVE_TRY(read_number(reader, &number));
     if (attribute->kind == CLEAVE_ATTRIBUTE_INT) {
       attribute->i = (int64_t)number;
+      if (reader->form == SWEEP_DOUBLE && strcmp(name, "to") == 0 &&
+          cleave_dtype_is_float((cleave_dtype_t)attribute->i)) {
+        attribute->i = CLEAVE_DTYPE_F64;
+      }
     } else {
       attribute->f = (double)(float)number;
     }
@@ -382,15 +408,12 @@ static cleave_status_t read_graph(reader_t *reader) {
   return *reader->next == '\0' ? CLEAVE_OK : wrong(reader, "the end");
 }
 
-cleave_status_t sweep_graph_read(const char *text, bool symbolic, sweep_graph_t *out_graph,
+cleave_status_t sweep_graph_read(const char *text, sweep_form_t form, sweep_graph_t *out_graph,
                                  cleave_error_t *error) {
   cleave_error_t own = CLEAVE_ERROR_INIT;
   *out_graph = (sweep_graph_t){0};
-  reader_t reader = {.text = text,
-                     .next = text,
-                     .symbolic = symbolic,
-                     .out = out_graph,
-                     .error = error == NULL ? &own : error};
+  reader_t reader = {
+      .text = text, .next = text, .form = form, .out = out_graph, .error = error == NULL ? &own : error};
   cleave_infer_options_t options = {0};
   cleave_status_t status = CLEAVE_OK;
   CLEAVE_TRY_CLEANUP(cleave_graph_create(&out_graph->graph, error));

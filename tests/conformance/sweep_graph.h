@@ -9,7 +9,7 @@
  *   x[2,3]    graph input of this shape, `x` from then on; `x[]` is a scalar
  *   $w[4]     constant
  *   #0.5      constant scalar; `#[1,2]` constant vector of int64; `_` an operand left out
- *   Op{a=1, b=[1,2], c=text}(operands)   an operator; `y, _, z = Op(...)` has three outputs;
+ *   Op{a=1, b=[1,2], c=text, d="ij->i"}(operands)   an operator; `y, _, z = Op(...)` has three outputs;
  *             one of ONNX, or of the domain `cleave`
  * Between name and shape, what a tensor holds: nothing: normal numbers; `+` uniform in [0.25, 2);
  * `~` infinities, huge and tiny numbers; `!` NaN among normal numbers; `%` multiples of a half around zero,
@@ -22,13 +22,21 @@
 
 #include "graph/graph.h"
 
-enum { SWEEP_MAX_INPUTS = 16 };
+enum { SWEEP_MAX_INPUTS = 96 };
+
+typedef enum sweep_form {
+  SWEEP_SIZED,
+  SWEEP_SYMBOLIC, /* the graph does not know the sizes of its inputs, only their ranks; sweep_graph_feed does
+                   */
+  SWEEP_DOUBLE    /* what is of floating-point numbers is float64; such constants with a name are inputs */
+} sweep_form_t;
 
 typedef struct sweep_input {
   char name[32];
   int32_t rank;
   int64_t dims[CLEAVE_MAX_RANK];
-  char content; /* '\0', '+', '~', '!', '%' or '^' */
+  char content;     /* '\0', '+', '~', '!', '%' or '^' */
+  bool is_constant; /* in the text */
 } sweep_input_t;
 
 typedef struct sweep_graph {
@@ -37,10 +45,9 @@ typedef struct sweep_graph {
   size_t input_count;
 } sweep_graph_t;
 
-/* CLEAVE_ERROR_FORMAT where the text is wrong, with the place. `symbolic`: the graph does not know the sizes
- * of its inputs, only their ranks; sweep_graph_feed does. */
-CLEAVE_MUST_USE cleave_status_t sweep_graph_read(const char *text, bool symbolic, sweep_graph_t *out_graph,
-                                                 cleave_error_t *error);
+/* CLEAVE_ERROR_FORMAT where the text is wrong, with the place. */
+CLEAVE_MUST_USE cleave_status_t sweep_graph_read(const char *text, sweep_form_t form,
+                                                 sweep_graph_t *out_graph, cleave_error_t *error);
 void sweep_graph_deinit(sweep_graph_t *graph);
 
 /* Numbers for graph input `index`; another `round`, other numbers. */

@@ -12,16 +12,20 @@ return {
     return dy * exp_below_0(g, node.inputs[1], node.attrs.alpha)
   end },
   gradient "Clip" {
-    doc = "To the input inside of the bounds, both included; to a bound where it was taken.",
+    doc = "To the input inside of the bounds, both included; to a bound where it was taken: the "
+      .. "higher one if they are in the wrong order.",
     function(g, node, dy)
       local x, low, high = node.inputs[1], node.inputs.min, node.inputs.max
       local dx, dlow, dhigh = dy, nil, nil
       if low then
-        dlow = g.sum_to(common.only(g, g.Less(x, low), dy), low)
+        local taken = g.Less(x, low)
+        taken = high and g.And(taken, g.LessOrEqual(low, high)) or taken
+        dlow = g.sum_to(common.only(g, taken, dy), low)
         dx = common.only(g, g.GreaterOrEqual(x, low), dx)
       end
       if high then
-        dhigh = g.sum_to(common.only(g, g.Greater(x, high), dy), high)
+        local risen = low and g.Max(x, low) or x
+        dhigh = g.sum_to(common.only(g, g.Greater(risen, high), dy), high)
         dx = common.only(g, g.LessOrEqual(x, high), dx)
       end
       return table.unpack({ dx, dlow, dhigh }, 1, #node.inputs)

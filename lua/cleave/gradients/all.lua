@@ -4,7 +4,7 @@
 local FAMILIES = {
   "unary.lua", "activations.lua", "binary.lua", "reduce.lua", "softmax.lua", "matmul.lua",
   "views.lua", "moves.lua", "gather.lua",
-  "recurrent.lua", "attention.lua", "images.lua",
+  "recurrent.lua", "attention.lua", "images.lua", "regions.lua", "none.lua",
   "norm.lua", "conv.lua", "signal.lua", "pool.lua", "loss.lua", "constants.lua",
 }
 

@@ -45,8 +45,14 @@ local function summed(g, value, count)
   return g.ReduceSum(groups, { 2 }, { keepdims = 0 })
 end
 
-local function masked(g, scores, mask, is_causal)
+-- `past`: how many keys come before those of the first query, a scalar; `lengths`: how many keys are
+-- no padding, by batch.
+local function masked(g, scores, mask, is_causal, past, lengths)
   local lowest = g.constant(-1e30, scores.dtype)
+  if lengths then
+    local places = g.Range(0, g.Squeeze(common.size(g, scores, 3), { 0 }), 1)
+    scores = g.Where(g.Less(places, g.Reshape(lengths, { -1, 1, 1, 1 })), scores, lowest)
+  end
   if mask and mask.dtype == "bool" then
     scores = g.Where(mask, scores, lowest)
   elseif mask then
@@ -54,7 +60,8 @@ local function masked(g, scores, mask, is_causal)
   end
   if is_causal then
     local square = g.Expand(g.constant(1, "float32"), g.Shape(scores, { start = 2 }))
-    scores = g.Where(g.Cast(g.Trilu(square, { upper = 0 }), { to = "bool" }), scores, lowest)
+    local below = past and g.Trilu(square, past, { upper = 0 }) or g.Trilu(square, { upper = 0 })
+    scores = g.Where(g.Cast(below, { to = "bool" }), scores, lowest)
   end
   return scores
 end
@@ -71,20 +78,22 @@ end
 
 return {
   gradient "Attention" {
-    doc = "Without keys and values of earlier calls.",
-    function(g, node, dy)
+    doc = "Not by the scores, if they are an output.",
+    function(g, node, dy, dkeys, dvalues)
       local inputs, attrs = node.inputs, node.attrs
-      if inputs.past_key or inputs.past_value then
-        error("Attention: no gradient with keys and values of earlier calls")
-      end
-      if inputs.nonpad_kv_seqlen then
-        error("Attention: no gradient with keys that are padding")
-      end
       local of_q, of_k = heads_of(node)
       local mask, groups = inputs.attn_mask, of_q // of_k
+      local keys, values, past = apart(g, inputs.K, of_k), apart(g, inputs.V, of_k), nil
+      if inputs.past_key then
+        past = common.size(g, inputs.past_key, 2)
+        keys = g.Concat(inputs.past_key, keys, { axis = 2 })
+        values = g.Concat(inputs.past_value, values, { axis = 2 })
+      end
+      if not dy then
+        dy = common.full(g, node.outputs[1], 0)
+      end
       local q = apart(g, inputs.Q, of_q)
-      local k = repeated(g, apart(g, inputs.K, of_k), groups)
-      local v = repeated(g, apart(g, inputs.V, of_k), groups)
+      local k, v = repeated(g, keys, groups), repeated(g, values, groups)
       local width = q.shape[4]
       local scale = attrs.scale or math.type(width) == "integer" and 1 / math.sqrt(width)
         or error("Attention: the gradient needs the width of a head, or a scale")
@@ -94,7 +103,8 @@ return {
         bent = g.Tanh(scores / cap)
         scores = bent * cap
       end
-      local p = g.Softmax(masked(g, scores, mask, attrs.is_causal == 1))
+      local p = g.Softmax(masked(g, scores, mask, attrs.is_causal == 1,
+        past and g.Squeeze(past, { 0 }), inputs.nonpad_kv_seqlen))
       dy = apart(g, dy, of_q)
       local dp = g.MatMul(dy, turned(g, v))
       local dscores = (dp - g.ReduceSum(dp * p, { -1 }, { keepdims = 1 })) * p
@@ -105,7 +115,16 @@ return {
       local dq = g.MatMul(dscores, k) * scale
       local dk = summed(g, g.MatMul(turned(g, dscores), q) * scale, groups)
       local dv = summed(g, g.MatMul(turned(g, p), dy), groups)
-      return together(g, dq, inputs.Q), together(g, dk, inputs.K), together(g, dv, inputs.V), dmask
+      dk, dv = dkeys and dk + dkeys or dk, dvalues and dv + dvalues or dv
+      local dpast_k, dpast_v
+      if past then
+        local own = common.size(g, inputs.K, inputs.K.rank == 4 and 2 or 1)
+        local sizes = g.Concat(past, own, { axis = 0 })
+        dpast_k, dk = g.Split(dk, sizes, { axis = 2, outputs = 2 })
+        dpast_v, dv = g.Split(dv, sizes, { axis = 2, outputs = 2 })
+      end
+      return together(g, dq, inputs.Q), together(g, dk, inputs.K), together(g, dv, inputs.V), dmask,
+        dpast_k, dpast_v
     end,
   },
 
@@ -116,6 +135,17 @@ return {
         (g.Attention(q, k, v, seen)), (g.Attention(q, k, v, { is_causal = 1 }))
     end,
     inputs = { q = { 2, 2, 2, 3 }, k = { 2, 2, 3, 3 }, v = { 2, 2, 3, 4 }, mask = { 2, 3 } },
+    gradient = 2,
+  },
+  test "Attention with keys of earlier calls, and with padding" {
+    graph = function(g, q, k, v, past_k, past_v)
+      local y, keys, values = g.Attention { Q = q, K = k, V = v, past_key = past_k,
+        past_value = past_v, is_causal = 1, outputs = 3 }
+      return y, keys, values,
+        (g.Attention { Q = q, K = k, V = v, nonpad_kv_seqlen = g.constant { 2, 3 } })
+    end,
+    inputs = { q = { 2, 2, 2, 3 }, k = { 2, 2, 3, 3 }, v = { 2, 2, 3, 4 },
+      past_k = { 2, 2, 2, 3 }, past_v = { 2, 2, 2, 4 } },
     gradient = 2,
   },
   test "Attention that splits heads, and shares keys" {

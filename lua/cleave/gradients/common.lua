@@ -71,7 +71,8 @@ end
 
 ---How many elements of `whole` come to each of `part`, in the dtype of `whole`.
 function M.ratio(g, whole, part)
-  return g.Cast(g.Div(g.Size(whole), g.Size(part)), { to = whole.dtype })
+  local counted = { to = whole.dtype }
+  return g.Cast(g.Size(whole), counted) / g.Cast(g.Size(part), counted)
 end
 
 ---The sum of slices of `updates` along an axis that belong to one place of an axis of `size` (a

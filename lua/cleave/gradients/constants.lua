@@ -1,16 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What makes values that do not depend on what the input contains.
+-- Sequences of numbers.
 
 local common = include "common.lua"
 
 return {
-  gradient "Bernoulli" { false },
-  gradient "EyeLike" { false },
-  gradient "MelWeightMatrix" { false },
-  gradient "Multinomial" { false },
-  gradient "RandomNormalLike" { false },
-  gradient "RandomUniformLike" { false },
-
   gradient "Range" { function(g, _, dy)
     local places = g.Range(0, g.Squeeze(common.size(g, dy, 0), { 0 }), 1)
     return g.ReduceSum(dy, { keepdims = 0 }), false,

@@ -34,6 +34,34 @@ local function window(node, x, what)
     group = attrs.group }, axes
 end
 
+-- The same of ConvTranspose, where the sizes of the result may say what is cut off at each end; and the
+-- part of dy that windows reach.
+local function transposed_window(g, node, x, dy)
+  local attrs = node.attrs
+  local is_upper = attrs.auto_pad == "SAME_UPPER"
+  if not is_upper and attrs.auto_pad ~= "SAME_LOWER" and not attrs.output_shape then
+    return (window(node, x, "ConvTranspose")), dy
+  end
+  local kernel, pads, y = attrs.kernel_shape, {}, node.outputs[1]
+  local axes = #kernel
+  for k = 1, axes do
+    local size, result = x.shape[k + 2], y.shape[k + 2]
+    if math.type(size) ~= "integer" or math.type(result) ~= "integer" then
+      error("ConvTranspose: with auto_pad or output_shape, the gradient needs the size of its input")
+    end
+    local more = attrs.output_padding and attrs.output_padding[k] or 0
+    local whole = attrs.strides[k] * (size - 1) + more + (kernel[k] - 1) * attrs.dilations[k] + 1
+    local all = math.max(whole - result, 0)
+    pads[k] = is_upper and all // 2 or all - all // 2
+    pads[axes + k] = all - pads[k]
+    if whole < result then -- windows do not reach the rest
+      dy = g.Slice(dy, { 0 }, { whole }, { k + 1 })
+    end
+  end
+  return { kernel_shape = kernel, strides = attrs.strides, dilations = attrs.dilations, pads = pads,
+    group = attrs.group }, dy
+end
+
 -- The gradient of the input x of a convolution with window w: nothing is cut off at the ends, and
 -- then the ends are cut, or filled with zeros where no window reached, to the size of x.
 local function to_input(g, dy, weight, x, w, axes)
@@ -91,13 +119,9 @@ return {
 
   gradient "ConvTranspose" { function(g, node, dy)
     local x, weight, bias = node.inputs[1], node.inputs[2], node.inputs[3]
-    local auto_pad = node.attrs.auto_pad
-    if auto_pad ~= "NOTSET" and auto_pad ~= "VALID" or node.attrs.output_shape then
-      return nil -- what was cut off at each end is not written
-    end
-    local w = window(node, x, "ConvTranspose")
+    local w, reached = transposed_window(g, node, x, dy)
     -- dy is longer than the windows reach where there is output padding.
-    return results(g.Conv(dy, weight, w), g.ConvGradWeight(dy, x, w), bias_of(g, dy, bias))
+    return results(g.Conv(reached, weight, w), g.ConvGradWeight(reached, x, w), bias_of(g, dy, bias))
   end },
 
   gradient "ConvGradWeight" { function(g, node, dweight)
@@ -131,6 +155,16 @@ return {
       return g.Conv(x, w), g.Conv(x, w, { strides = { 2, 2 }, pads = { 1, 1, 1, 1 } })
     end,
     inputs = { x = { "N", 2, "H", "W" }, w = { 3, 2, 2, 2 } },
+    gradient = 2,
+  },
+  test "ConvTranspose to sizes that are given" {
+    graph = function(g, x, w)
+      return g.ConvTranspose(x, w, { strides = { 2, 2 }, output_shape = { 6, 7 } }),
+        g.ConvTranspose(x, w, { strides = { 2, 2 }, output_shape = { 9, 10 } }),
+        g.ConvTranspose(x, w, { strides = { 2, 1 }, auto_pad = "SAME_UPPER" }),
+        g.ConvTranspose(x, w, { strides = { 2, 1 }, auto_pad = "SAME_LOWER" })
+    end,
+    inputs = { x = { 2, 2, 3, 3 }, w = { 2, 2, 3, 2 } },
     gradient = 2,
   },
   test "ConvTranspose" {

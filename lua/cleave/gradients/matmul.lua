@@ -10,7 +10,7 @@ local function transposed(g, value)
 end
 
 local function rows(g, value)
-  return g.Reshape(value, g.Concat({ -1 }, g.Shape(value, { start = -1 }), { axis = 0 }))
+  return g.Flatten(value, { axis = -1 })
 end
 
 -- ---- Einsum ----
@@ -70,20 +70,45 @@ local function contains(list, wanted)
   return false
 end
 
-local function has_twice(letters)
-  local seen = {}
-  for _, letter in ipairs(letters) do
-    if seen[letter] then
-      return true
+-- The letters once each, and the places of those that come again: the first place, the other.
+local function once(letters)
+  local first, rest, again = {}, {}, {}
+  for place, letter in ipairs(letters) do
+    if first[letter] then
+      again[#again + 1] = { first[letter], place }
+    else
+      first[letter] = place
+      rest[#rest + 1] = letter
     end
-    seen[letter] = true
   end
-  return false
+  return rest, again
+end
+
+-- Puts the gradient of a diagonal back into the whole: 0 around it.
+local function around_diagonals(g, dx, x, letters, again)
+  local spare, names, operands = ("ABCDEFGHIJKLMNOPQRSTUVWXYZ"), { table.unpack(letters) }, { dx }
+  local here = table.concat((once(letters)))
+  local equation = { here }
+  for k, pair in ipairs(again) do
+    local letter = spare:sub(k, k)
+    while contains(names, letter) do
+      k = k + 1
+      letter = spare:sub(k, k)
+    end
+    names[pair[2]] = letter
+    local size = common.size(g, x, pair[2] - 1)
+    operands[#operands + 1] = g.EyeLike(g.Expand(g.constant(0, x.dtype),
+      g.Concat(size, size, { axis = 0 })))
+    equation[#equation + 1] = letters[pair[1]] .. letter
+  end
+  operands[#operands + 1] = { equation = table.concat(equation, ",") .. "->" .. table.concat(names) }
+  return g.Einsum(table.unpack(operands))
 end
 
 -- The gradient of operand `k`: dy times the other operands, in the letters of the operand. Letters
 -- that only the operand has were summed alone: every element gets the same.
-local function einsum_operand(g, node, dy, terms, output, k)
+-- `x`: what has the letters, if that is not the operand itself.
+local function einsum_operand(g, node, dy, terms, output, k, x)
   local equation, operands = { table.concat(output) }, { dy }
   local here, missing, offered = {}, {}, table.move(output, 1, #output, 1, {})
   for other, term in ipairs(terms) do
@@ -93,8 +118,13 @@ local function einsum_operand(g, node, dy, terms, output, k)
       table.move(term, 1, #term, #offered + 1, offered)
     end
   end
-  if has_twice(terms[k]) then
-    return nil -- a diagonal
+  local letters, again = once(terms[k])
+  if #again > 0 then
+    local all = table.move(terms, 1, #terms, 1, {})
+    all[k] = letters
+    local x = node.inputs[k]
+    local like = g.Einsum(x, { equation = table.concat(terms[k]) .. "->" .. table.concat(letters) })
+    return around_diagonals(g, einsum_operand(g, node, dy, all, output, k, like), x, terms[k], again)
   end
   local has_ellipsis = contains(offered, "...")
   if has_ellipsis and not contains(terms[k], "...") then
@@ -108,7 +138,8 @@ local function einsum_operand(g, node, dy, terms, output, k)
     end
   end
   operands[#operands + 1] = { equation = table.concat(equation, ",") .. "->" .. table.concat(here) }
-  local dx, x = g.Einsum(table.unpack(operands)), node.inputs[k]
+  local dx = g.Einsum(table.unpack(operands))
+  x = x or node.inputs[k]
   if #missing > 0 then
     dx = g.Expand(g.Unsqueeze(dx, missing), g.Shape(x))
   end
@@ -248,7 +279,8 @@ return {
       return g.Einsum(a, b, { equation = "ij,jk->ik" }), g.Einsum(a, b, { equation = "ij,jk" }),
         g.Einsum(c, b, { equation = "...i,ij->...j" }), g.Einsum(a, { equation = "ij->i" }),
         g.Einsum(c, a, { equation = "nti, si -> nst" }), g.Einsum(a, a, { equation = "ij,ij->" }),
-        g.Einsum(c, { equation = "abc->cab" })
+        g.Einsum(c, { equation = "abc->cab" }), g.Einsum(c, a, { equation = "aab,ab->b" }),
+        g.Einsum(c, { equation = "aab->" })
     end,
     inputs = { a = { 2, 3 }, b = { 3, 4 }, c = { 2, 2, 3 } },
     gradient = 2,

@@ -22,44 +22,54 @@ local function sum_of_channels(g, value, rank)
   return g.ReduceSum(value, common.but_channels(rank), { keepdims = 0 })
 end
 
-local function batch_norm(g, node, dy)
-  local x, scale, bias = node.inputs[1], node.inputs[2], node.inputs[3]
-  local mean, var, epsilon = node.inputs[4], node.inputs[5], node.attrs.epsilon
-  local rank = common.rank(x, "BatchNormalization")
-  if node.attrs.training_mode == 1 then
-    local _, _, _, own_mean, own_var = g.BatchNormalizationTraining(x, scale, bias, mean, var,
-      { epsilon = epsilon })
-    local dx, dscale, dbias = g.BatchNormalizationGrad(dy, x, scale, own_mean, own_var,
-      { epsilon = epsilon })
-    return dx, dscale, dbias, false, false
-  end
-  local inverse = common.channels(g, 1 / g.Sqrt(var + epsilon), rank)
-  local normal = (x - common.channels(g, mean, rank)) * inverse
-  return dy * (common.channels(g, scale, rank) * inverse), sum_of_channels(g, dy * normal, rank),
-    sum_of_channels(g, dy, rank), false, false
-end
-
--- Running statistics carry nothing; those of the data carry what the gradient of the gradient gives
--- them.
-local function batch_norm_in_training(g, node, dy, _, _, dmean, dvar)
-  local x, scale, mean, var = node.inputs[1], node.inputs[2], node.outputs[4], node.outputs[5]
-  local rank = common.rank(x, "BatchNormalizationTraining")
-  local dx, dscale, dbias
-  if dy then
-    dx, dscale, dbias = g.BatchNormalizationGrad(dy, x, scale, mean, var,
-      { epsilon = node.attrs.epsilon })
-  end
+-- What the gradients of statistics of the data give to the data.
+local function from_statistics(g, x, mean, dmean, dvar)
+  local rank, dx = common.rank(x, "BatchNormalization"), nil
   local count = (dmean or dvar) and common.ratio(g, x, mean)
   if dmean then
-    local share = g.Expand(common.channels(g, dmean / count, rank), g.Shape(x))
-    dx = dx and dx + share or share
+    dx = g.Expand(common.channels(g, dmean / count, rank), g.Shape(x))
   end
   if dvar then
     local centred = x - common.channels(g, mean, rank)
     local share = centred * common.channels(g, dvar * 2 / count, rank)
     dx = dx and dx + share or share
   end
-  return dx, dscale or false, dbias or false, false, false
+  return dx
+end
+
+local function sum_of(a, b)
+  return a and b and a + b or a or b
+end
+
+-- In training, by the input, scale, bias and the statistics from before; `mean` and `var`: of the
+-- data, whose own gradients are dmean and dvar; running ones keep a part of what they were.
+local function in_training(g, node, dy, mean, var, drunning_mean, drunning_var, dmean, dvar)
+  local x, scale, attrs = node.inputs[1], node.inputs[2], node.attrs
+  local kept, dx, dscale, dbias = attrs.momentum, nil, nil, nil
+  if dy then
+    dx, dscale, dbias = g.BatchNormalizationGrad(dy, x, scale, mean, var,
+      { epsilon = attrs.epsilon })
+  end
+  local more = from_statistics(g, x, mean,
+    sum_of(dmean, drunning_mean and drunning_mean * (1 - kept)),
+    sum_of(dvar, drunning_var and drunning_var * (1 - kept)))
+  return sum_of(dx, more), dscale or false, dbias or false,
+    drunning_mean and drunning_mean * kept or false, drunning_var and drunning_var * kept or false
+end
+
+local function batch_norm(g, node, dy, dmean, dvar)
+  local x, scale, bias = node.inputs[1], node.inputs[2], node.inputs[3]
+  local mean, var, epsilon = node.inputs[4], node.inputs[5], node.attrs.epsilon
+  local rank = common.rank(x, "BatchNormalization")
+  if node.attrs.training_mode == 1 then
+    local _, _, _, own_mean, own_var = g.BatchNormalizationTraining(x, scale, bias, mean, var,
+      { epsilon = epsilon })
+    return in_training(g, node, dy, own_mean, own_var, dmean, dvar)
+  end
+  local inverse = common.channels(g, 1 / g.Sqrt(var + epsilon), rank)
+  local normal = (x - common.channels(g, mean, rank)) * inverse
+  return dy * (common.channels(g, scale, rank) * inverse), sum_of_channels(g, dy * normal, rank),
+    sum_of_channels(g, dy, rank), false, false
 end
 
 -- With n = (x - mean) r, r = 1 / sqrt(var + epsilon), M elements of a channel and s its scale:
@@ -137,7 +147,9 @@ return {
     doc = "By the input, scale and bias; the statistics that it is given are not parameters.",
     batch_norm,
   },
-  gradient "BatchNormalizationTraining" { batch_norm_in_training },
+  gradient "BatchNormalizationTraining" { function(g, node, dy, ...)
+    return in_training(g, node, dy, node.outputs[4], node.outputs[5], ...)
+  end },
   gradient "BatchNormalizationGrad" { batch_norm_grad },
 
   gradient "GroupNormalization" { function(g, node, dy)
@@ -202,7 +214,7 @@ return {
       local mean = g.constant({ 0.1, -0.2, 0.3 }, "float64")
       local var = g.constant({ 0.5, 1, 2 }, "float64")
       return g.BatchNormalization(x, scale, bias, mean, var),
-        (g.BatchNormalization(x, scale, bias, mean, var, { training_mode = 1, outputs = 3 }))
+        g.BatchNormalization(x, scale, bias, mean, var, { training_mode = 1, outputs = 3 })
     end,
     inputs = { x = { 2, 3, 2, 2 }, scale = { 3 }, bias = { 3 } },
     gradient = 2,

@@ -5,6 +5,8 @@
 --
 -- Values of all steps are matrices of rows: step after step, and in each the batch.
 local common = include "common.lua"
+local layer_of = include "recurrent_steps.lua"
+local through = include "through.lua"
 
 -- A part of a value along an axis.
 local function part(g, value, axis, first, last)
@@ -32,25 +34,35 @@ local function joined(g, list, axis)
   return g.Concat(table.unpack(inputs))
 end
 
-local function check(node, activations)
-  local attrs, inputs = node.attrs, node.inputs
-  local function refuse(what)
-    error(node.op .. ": no gradient with " .. what)
-  end
-  if inputs.sequence_lens then refuse("lengths of sequences") end
-  if attrs.clip then refuse("clip") end
-  if attrs.layout ~= 0 then refuse("layout 1") end
-  for k, name in ipairs(attrs.activations or {}) do
-    local wanted = activations[(k - 1) % #activations + 1]
-    if name ~= wanted and not (node.op == "RNN" and name == "Relu") then
-      refuse("activation " .. name)
-    end
-  end
-  local steps = inputs.X.shape and inputs.X.shape[1]
+local function steps_of(node, axis)
+  local shape = node.inputs.X.shape
+  local steps = shape and shape[axis]
   if math.type(steps) ~= "integer" or steps < 1 then
     error(node.op .. ": the gradient needs the number of steps, which is open")
   end
   return steps
+end
+
+-- Does the layer have none of the options that the cells here lack?
+local function is_plain(node, activations)
+  local attrs, inputs = node.attrs, node.inputs
+  for k, name in ipairs(attrs.activations or {}) do
+    local wanted = activations[(k - 1) % #activations + 1]
+    if name ~= wanted and not (node.op == "RNN" and name == "Relu") then
+      return false
+    end
+  end
+  local is_simple = node.op ~= "LSTM" or not inputs.P and attrs.input_forget == 0
+  return is_simple and node.outputs[1] and not inputs.sequence_lens and not attrs.clip
+    and attrs.layout == 0
+end
+
+-- Any layer: of the operators that compute it step by step.
+local function by_steps(g, node, ...)
+  local steps = steps_of(node, node.attrs.layout == 0 and 1 or 2)
+  return through(g, node.inputs, #node.inputs, { ... }, #node.outputs, function(...)
+    return layer_of(g, node, steps, ...)
+  end)
 end
 
 -- One direction of a layer: its weights, all states, and the order of its steps.
@@ -215,8 +227,8 @@ local function stack(g, list)
 end
 
 -- `cell(layer, dys, dlast, d)` is one of the above, for direction d.
-local function layer_gradients(g, node, dy, dlast, gates, activations, cell)
-  local steps, name = check(node, activations), node.attrs.direction
+local function layer_gradients(g, node, dy, dlast, gates, cell)
+  local steps, name = steps_of(node, 1), node.attrs.direction
   local x, dx = node.inputs.X, nil
   local dws, drs, dbs, dhs, dcs = {}, {}, {}, {}, {}
   for d = 0, name == "bidirectional" and 1 or 0 do
@@ -236,21 +248,24 @@ end
 return {
   gradient "GRU" { function(g, node, dy, dlast)
     local before_reset = node.attrs.linear_before_reset ~= 0
-    local dx, dw, dr, db, dh = layer_gradients(g, node, dy, dlast, 3, { "Sigmoid", "Tanh" },
+    if not is_plain(node, { "Sigmoid", "Tanh" }) then
+      return by_steps(g, node, dy, dlast)
+    end
+    local dx, dw, dr, db, dh = layer_gradients(g, node, dy, dlast, 3,
       function(layer, dys, last) return gru(g, layer, dys, last, before_reset) end)
     return table.unpack({ dx, dw, dr, db, nil, dh }, 1, #node.inputs)
   end },
 
   gradient "LSTM" { function(g, node, dy, dlast, dcell)
-    if node.inputs.P or node.attrs.input_forget ~= 0 then
-      error("LSTM: no gradient with peepholes or coupled gates")
+    if not is_plain(node, { "Sigmoid", "Tanh", "Tanh" }) then
+      return by_steps(g, node, dy, dlast, dcell)
     end
     local initial = node.inputs.initial_c
     local function own(value, d)
       return value and g.Squeeze(part(g, value, 0, d, d + 1), { 0 })
     end
     local dx, dw, dr, db, dh, dc = layer_gradients(g, node, dy, dlast, 4,
-      { "Sigmoid", "Tanh", "Tanh" }, function(layer, dys, last, d)
+      function(layer, dys, last, d)
         local start = own(initial, d) or common.full(g, layer.start, 0)
         return lstm(g, layer, dys, last, start, own(dcell, d))
       end)
@@ -258,7 +273,10 @@ return {
   end },
 
   gradient "RNN" { function(g, node, dy, dlast)
-    local dx, dw, dr, db, dh = layer_gradients(g, node, dy, dlast, 1, { "Tanh" },
+    if not is_plain(node, { "Tanh" }) then
+      return by_steps(g, node, dy, dlast)
+    end
+    local dx, dw, dr, db, dh = layer_gradients(g, node, dy, dlast, 1,
       function(layer, dys, last) return rnn(g, layer, dys, last) end)
     return table.unpack({ dx, dw, dr, db, nil, dh }, 1, #node.inputs)
   end },
@@ -272,6 +290,28 @@ return {
       return y, last, z, q
     end,
     inputs = { x = { 3, 2, 4 }, w = { 1, 6, 4 }, r = { 1, 6, 2 }, b = { 1, 12 }, h = { 1, 2, 2 } },
+    gradient = 2,
+  },
+  test "layers with other functions, lengths, and the batch first" {
+    graph = function(g, x, w, r, b)
+      local lengths = g.constant({ 3, 2 }, "int32")
+      local y, last = g.RNN { X = x, W = w, R = r, B = b, sequence_lens = lengths, hidden_size = 2,
+        direction = "bidirectional", activations = { "Affine", "ScaledTanh" }, outputs = 2,
+        activation_alpha = { 0.7, 1.3 }, activation_beta = { 0.2, 0.5 } }
+      local z = g.RNN { X = g.Transpose(x, { perm = { 1, 0, 2 } }), W = w, R = r, hidden_size = 2,
+        layout = 1, direction = "bidirectional", activations = { "Softsign", "Softplus" } }
+      return y, last, (z)
+    end,
+    inputs = { x = { 3, 2, 4 }, w = { 2, 2, 4 }, r = { 2, 2, 2 }, b = { 2, 4 } },
+    gradient = 2,
+  },
+  test "LSTM with peepholes" {
+    graph = function(g, x, w, r, b, p)
+      local y, last, cell = g.LSTM { X = x, W = w, R = r, B = b, P = p, hidden_size = 2, clip = 5,
+        input_forget = 1, outputs = 3 }
+      return y, last, cell
+    end,
+    inputs = { x = { 3, 2, 4 }, w = { 1, 8, 4 }, r = { 1, 8, 2 }, b = { 1, 16 }, p = { 1, 6 } },
     gradient = 2,
   },
   test "LSTM with states" {

@@ -30,6 +30,20 @@ local function reduce(g, node, op, value)
   return g[op](value, attributes)
 end
 
+-- Reduces nothing: the result is the input as it is, whatever the operator.
+local function is_noop(node)
+  local axes = node.inputs[2]
+  local known = common.known(axes)
+  return node.attrs.noop_with_empty_axes ~= 0 and (not axes or known and #known == 0)
+end
+
+-- The rule of a reduction, from one for what is reduced.
+local function reduction(rule)
+  return function(g, node, dy)
+    return is_noop(node) and dy or rule(g, node, dy)
+  end
+end
+
 -- Of equal extremes, each gets the same share.
 local function extreme(g, node, dy)
   local x = node.inputs[1]
@@ -38,29 +52,29 @@ local function extreme(g, node, dy)
 end
 
 return {
-  gradient "ReduceL1" { function(g, node, dy)
+  gradient "ReduceL1" { reduction(function(g, node, dy)
     return with_axes(g, node, dy) * g.Sign(node.inputs[1])
-  end },
-  gradient "ReduceL2" { function(g, node, dy)
+  end) },
+  gradient "ReduceL2" { reduction(function(g, node, dy)
     local y = node.outputs[1]
     local share = g.Where(g.Equal(y, 0), g.constant(0, dy.dtype), dy / y)
     return with_axes(g, node, share) * node.inputs[1]
-  end },
-  gradient "ReduceLogSum" { function(g, node, dy)
+  end) },
+  gradient "ReduceLogSum" { reduction(function(g, node, dy)
     return spread(g, node, dy * g.Exp(-node.outputs[1]))
-  end },
-  gradient "ReduceLogSumExp" { function(g, node, dy)
+  end) },
+  gradient "ReduceLogSumExp" { reduction(function(g, node, dy)
     local y = with_axes(g, node, node.outputs[1])
     return with_axes(g, node, dy) * g.Exp(node.inputs[1] - y)
-  end },
-  gradient "ReduceMax" { extreme },
-  gradient "ReduceMean" { function(g, node, dy)
+  end) },
+  gradient "ReduceMax" { reduction(extreme) },
+  gradient "ReduceMean" { reduction(function(g, node, dy)
     return spread(g, node, dy / common.ratio(g, node.inputs[1], node.outputs[1]))
-  end },
-  gradient "ReduceMin" { extreme },
+  end) },
+  gradient "ReduceMin" { reduction(extreme) },
   gradient "ReduceProd" {
     doc = "The product of the others, also where there are zeros.",
-    function(g, node, dy)
+    reduction(function(g, node, dy)
       local x = node.inputs[1]
       local is_zero, one = g.Equal(x, 0), g.constant(1, x.dtype)
       local zeros = reduce(g, node, "ReduceSum", common.mask(g, is_zero, x))
@@ -68,12 +82,12 @@ return {
       local share = g.Where(is_zero, common.only(g, g.Equal(zeros, 1), others),
         common.only(g, g.Equal(zeros, 0), others / g.Where(is_zero, one, x)))
       return with_axes(g, node, dy) * share
-    end,
+    end),
   },
-  gradient "ReduceSum" { function(g, node, dy) return spread(g, node, dy) end },
-  gradient "ReduceSumSquare" { function(g, node, dy)
+  gradient "ReduceSum" { reduction(spread) },
+  gradient "ReduceSumSquare" { reduction(function(g, node, dy)
     return with_axes(g, node, dy) * node.inputs[1] * 2
-  end },
+  end) },
 
   gradient "CumSum" { function(g, node, dy)
     return g.CumSum(dy, node.inputs[2],

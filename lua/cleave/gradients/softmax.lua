@@ -6,7 +6,6 @@ local function sum_along(g, node, value)
 end
 
 return {
-  gradient "Hardmax" { false },
   gradient "LogSoftmax" { function(g, node, dy)
     return dy - g.Exp(node.outputs[1]) * sum_along(g, node, dy)
   end },

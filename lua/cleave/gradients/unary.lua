@@ -56,12 +56,6 @@ return {
     return dy * (1 - y * y)
   end },
 
-  -- Steps: the derivative is 0 wherever there is one.
-  gradient "Ceil" { false },
-  gradient "Floor" { false },
-  gradient "Round" { false },
-  gradient "Sign" { false },
-
   -- Other types.
   gradient "Cast" { function(g, node, dy) return g.Cast(dy, { to = node.inputs[1].dtype }) end },
   gradient "CastLike" { function(g, node, dy)

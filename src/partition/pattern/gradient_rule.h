@@ -26,6 +26,7 @@ typedef struct cleave_gradient_call {
 typedef struct cleave_gradient_rule {
   const cleave_op_t *op;
   const char *name; /* of the operator, as the rule has it */
+  const char *doc;  /* what the rule says about it; "" */
   const char *file; /* for messages */
   int32_t line;
   /* Outputs from the first on whose gradients the rule takes; UINT32_MAX: all. */

@@ -26,6 +26,7 @@ typedef struct job {
   CLEAVE_ARRAY(cleave_value_t) wrt;
   cleave_value_t *gradients;
   bool is_default; /* the caller named none of `wrt` */
+  bool partial;    /* as in the order */
 } job_t;
 
 // ---- rules ----
@@ -132,7 +133,7 @@ static cleave_status_t add_outputs(job_t *job, const char *loss, const char *con
     char name[NAME_SIZE];
     const char *of = job->is_default ? cleave_value_name(job->graph, job->wrt.items[k]) : names[k];
     if (!cleave_value_exists(job->gradients[k])) {
-      if (job->is_default) {
+      if (job->is_default || job->partial) {
         continue;
       }
       return cleave_error_set(
@@ -145,7 +146,7 @@ static cleave_status_t add_outputs(job_t *job, const char *loss, const char *con
     CLEAVE_TRY(cleave_graph_add_output(job->graph, name, job->gradients[k], error));
     added++;
   }
-  if (added == 0) {
+  if (added == 0 && !job->partial) {
     return cleave_error_set(
         error, CLEAVE_ERROR_INVALID_ARGUMENT,
         "loss '%.100s': it depends on no floating-point constant of the model with one or more "
@@ -261,7 +262,7 @@ cleave_status_t cleave_model_copy_source(const cleave_model_t *model, cleave_gra
 
 cleave_status_t cleave_model_gradient_by(cleave_model_t *model, const cleave_gradient_order_t *order,
                                          cleave_model_t **out_model, cleave_error_t *error) {
-  job_t job = {0};
+  job_t job = {.partial = order->partial};
   cleave_value_t loss = CLEAVE_VALUE_NONE;
   cleave_infer_options_t infer = {.fold = true};
   cleave_status_t status = CLEAVE_OK;

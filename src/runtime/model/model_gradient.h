@@ -12,6 +12,7 @@ typedef struct cleave_gradient_order {
   size_t wrt_count;
   const cleave_rule_list_t *list; /* in the place of the rules that come with cleave; NULL: none */
   bool open;                      /* as in cleave_gradient_options_t */
+  bool partial;                   /* names that get no gradient are passed over, as without names */
   double recompute;
   cleave_recompute_report_t *out_recompute;
 } cleave_gradient_order_t;

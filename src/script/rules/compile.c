@@ -194,6 +194,7 @@ static void read_gradient(cleave_table_reader_t *reader, cleave_gradient_rule_t 
   cleave_script_rule_t *functions = take_functions(reader, "gradient", cleave_table_text(reader, "name"));
   functions->apply = cleave_table_function(reader, "apply");
   rule->op = op_count == 1 ? ops[0] : NULL;
+  rule->doc = cleave_table_text(reader, "doc");
   rule->line = cleave_table_line(reader, "line", &rule->file);
   rule->output_count = (uint32_t)cleave_table_int(reader, "outputs", -1);
   cleave_callbacks_bind_gradient(rule, functions);

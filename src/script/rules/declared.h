@@ -57,6 +57,7 @@ typedef struct cleave_test_input {
   bool has_range;
   double low; /* drawn uniformly from [low, high); without: as cleave_rule_check says */
   double high;
+  bool is_given; /* not differentiated by */
 } cleave_test_input_t;
 
 typedef struct cleave_rule_test {

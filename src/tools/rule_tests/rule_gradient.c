@@ -16,9 +16,11 @@
 
 enum { OPEN_SIZE = 2, SEED = 1, MAX_PICKS = 24, MAX_REPORTS = 4, NAME_SIZE = 32, MAX_MODELS = 5 };
 
-/* Of differences of the fourth order: the error is that of rounding, about 1e-12. */
-static const double STEP = 2e-4;
-static const double TOLERANCE = 1e-7;
+/* Of differences of the fourth order: the error is that of rounding, about 1e-12. Where they differ from the
+ * gradient, a kink may lie between the places, or a pole near them: shorter steps pass them by. */
+static const double STEPS[] = {2e-4, 2e-6, 2e-8};
+static const double TOLERANCES[] = {1e-7, 2e-6, 2e-4};
+enum { STEP_COUNT = sizeof STEPS / sizeof STEPS[0] };
 
 typedef struct comparison {
   const cleave_rule_test_t *test;
@@ -31,7 +33,7 @@ typedef struct comparison {
   const cleave_tensor_view_t **pointers;
   const char **names;          /* of the inputs that are differentiated by */
   uint32_t *places;            /* of these among the inputs */
-  cleave_tensor_t **gradients; /* of these */
+  cleave_tensor_t **gradients; /* of these; NULL: none passes, so that the slope has to be 0 */
   size_t name_count;
   cleave_session_t *session;
   char loss[NAME_SIZE];
@@ -111,7 +113,8 @@ static cleave_status_t add_gradients(comparison_t *comparison, size_t first, cle
   cleave_gradient_order_t order = {.loss = comparison->loss,
                                    .wrt = comparison->names,
                                    .wrt_count = comparison->name_count,
-                                   .list = comparison->list};
+                                   .list = comparison->list,
+                                   .partial = true};
   CLEAVE_TRY(cleave_model_gradient_by(models[comparison->model_count - 1], &order,
                                       &models[comparison->model_count], error));
   comparison->model_count++;
@@ -139,7 +142,7 @@ static cleave_status_t draw_input(comparison_t *comparison, const cleave_graph_t
   }
   comparison->views[index] = cleave_tensor_view(*tensor);
   comparison->pointers[index] = &comparison->views[index];
-  if (value->dtype == CLEAVE_DTYPE_F64) {
+  if (value->dtype == CLEAVE_DTYPE_F64 && (input == NULL || !input->is_given)) {
     comparison->places[comparison->name_count] = (uint32_t)index;
     comparison->names[comparison->name_count++] = cleave_value_name(graph, graph->inputs.items[index]);
   }
@@ -192,6 +195,9 @@ static cleave_status_t open_session(comparison_t *comparison, int32_t threads, c
       CLEAVE_TRY(cleave_model_output(model, o, &port, error));
       output = strcmp(port.name, name) == 0 ? o : output;
     }
+    if (output == CLEAVE_INDEX_NONE) {
+      continue;
+    }
     CLEAVE_TRY(cleave_session_output(comparison->session, output, &view, error));
     CLEAVE_TRY(cleave_tensor_create(view.dtype, view.rank, view.dims, &comparison->gradients[k], error));
     memcpy(comparison->gradients[k]->data, view.data, comparison->gradients[k]->bytes);
@@ -215,37 +221,53 @@ static cleave_status_t evaluate(comparison_t *comparison, double *element, doubl
   return CLEAVE_OK;
 }
 
-static cleave_status_t differ(comparison_t *comparison, double *element, double *out_slope,
+static cleave_status_t differ(comparison_t *comparison, double *element, double step, double *out_slope,
                               cleave_error_t *error) {
   double near[2] = {0.0, 0.0};
   double far[2] = {0.0, 0.0};
-  CLEAVE_TRY(evaluate(comparison, element, STEP, &near[1], error));
-  CLEAVE_TRY(evaluate(comparison, element, -STEP, &near[0], error));
-  CLEAVE_TRY(evaluate(comparison, element, 2 * STEP, &far[1], error));
-  CLEAVE_TRY(evaluate(comparison, element, -2 * STEP, &far[0], error));
-  *out_slope = (8.0 * (near[1] - near[0]) - (far[1] - far[0])) / (12.0 * STEP);
+  CLEAVE_TRY(evaluate(comparison, element, step, &near[1], error));
+  CLEAVE_TRY(evaluate(comparison, element, -step, &near[0], error));
+  CLEAVE_TRY(evaluate(comparison, element, 2 * step, &far[1], error));
+  CLEAVE_TRY(evaluate(comparison, element, -2 * step, &far[0], error));
+  *out_slope = (8.0 * (near[1] - near[0]) - (far[1] - far[0])) / (12.0 * step);
+  return CLEAVE_OK;
+}
+
+static cleave_status_t compare_element(comparison_t *comparison, double *element, double found, double scale,
+                                       double *out_slope, bool *out_equal, cleave_error_t *error) {
+  *out_equal = false;
+  for (size_t s = 0; s < STEP_COUNT && !*out_equal; s++) {
+    double slope = 0.0;
+    CLEAVE_TRY(differ(comparison, element, STEPS[s], &slope, error));
+    *out_equal = fabs(slope - found) <= TOLERANCES[s] * scale;
+    *out_slope = s == 0 ? slope : *out_slope;
+  }
   return CLEAVE_OK;
 }
 
 static cleave_status_t compare_input(comparison_t *comparison, size_t index, cleave_text_t *report,
                                      cleave_error_t *error) {
   cleave_tensor_t *input = comparison->inputs[comparison->places[index]];
-  const double *gradient = comparison->gradients[index]->data;
+  const double *gradient = comparison->gradients[index] == NULL ? NULL : comparison->gradients[index]->data;
   double scale = 1.0;
   int64_t count = input->count;
   int64_t picks = count < MAX_PICKS ? count : MAX_PICKS;
   uint32_t reported = 0;
-  for (int64_t k = 0; k < count; k++) {
+  for (int64_t k = 0; gradient != NULL && k < count; k++) {
     scale = fmax(scale, fabs(gradient[k]));
   }
   for (int64_t k = 0; k < picks && reported < MAX_REPORTS; k++) {
     int64_t place = k * count / picks;
     double slope = 0.0;
-    CLEAVE_TRY(differ(comparison, (double *)input->data + place, &slope, error));
-    if (!(fabs(slope - gradient[place]) <= TOLERANCE * scale)) {
+    bool is_equal = false;
+    double found = gradient == NULL ? 0.0 : gradient[place];
+    CLEAVE_TRY(
+        compare_element(comparison, (double *)input->data + place, found, scale, &slope, &is_equal, error));
+    if (!is_equal) {
       cleave_text_show(report,
-                       "gradient: of '%s', element %lld: expected %.9g (finite differences), found %.9g\n",
-                       comparison->names[index], (long long)place, slope, gradient[place]);
+                       "gradient: of '%s', element %lld: expected %.9g (finite differences), found %.9g%s\n",
+                       comparison->names[index], (long long)place, slope, found,
+                       gradient == NULL ? ", since none passes" : "");
       reported++;
     }
   }

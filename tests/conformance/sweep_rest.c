@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that no other subject has, with their attributes: what picks and places by indices, transforms of
+// signals, grids and resizing, losses, sequences of numbers.
+#include "sweep.h"
+
+#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
+
+static void texts(sweep_t *sweep, const char *const *list, size_t count) {
+  for (size_t k = 0; k < count; k++) {
+    sweep_nodes(sweep, "%s", list[k]);
+  }
+}
+
+static void indices(sweep_t *sweep) {
+  static const char *const list[] = {
+      "Compress(x[3,4], Cast{to=9}(#[0,1,1,0,1]))",
+      "Compress{axis=0}(x[3,4], Cast{to=9}(#[0,1,1]))",
+      "Compress{axis=-1}(x[3,4], Cast{to=9}(#[1,0,1,1]))",
+      "GatherND(x[2,3,4], Reshape(#[0,2,1,1], #[2,2]))",
+      "GatherND{batch_dims=1}(x[2,3,4], i:i64[2,5,1])",
+      "GatherND{batch_dims=2}(x[2,3,4], i:i64[2,3,1])",
+      "OneHot(i:i64[3], Squeeze(#[3]), v[2])",
+      "OneHot{axis=0}(i:i64[2,3], Squeeze(#[2]), v[2])",
+      "OneHot{axis=1}(i:i64[2,3], Squeeze(#[2]), v[2])",
+      "y, i = TopK(x[3,5], #[2]) -> y",
+      "y, i = TopK{axis=0, largest=0}(x[3,5], #[2]) -> y",
+      "y, i = TopK{sorted=0}(x[3,5], #[4]) -> y",
+      "y, i = Unique(x[7]) -> y",
+      "y, i = Unique{axis=1, sorted=0}(x[2,4]) -> y",
+      "TensorScatter(x[2,4,3], u[2,2,3])",
+      "TensorScatter(x[2,4,3], u[2,2,3], #[2,1])",
+      "TensorScatter{axis=1, mode=circular}(x[2,4,3], u[2,2,3], #[3,1])",
+      "Trilu(x[3,4,4])",
+      "Trilu{upper=0}(x[3,4,5], Squeeze(#[-1]))",
+      "Trilu{upper=1}(x[4,3], Squeeze(#[1]))",
+      "ReverseSequence(x[4,3,2], #[2,1,4])",
+      "ReverseSequence{batch_axis=0, time_axis=1}(x[2,4,3], #[3,1])",
+      "CenterCropPad(x[3,4,4], #[2,7,4])",
+      "CenterCropPad{axes=[0,2]}(x[3,4,4], #[5,3])",
+      "y, i = MaxPool{kernel_shape=[2,2], strides=[2,2]}(x[1,2,4,6]); MaxUnpool{kernel_shape=[2,2], "
+      "strides=[2,2]}(y, i)",
+      "EyeLike{k=1}(x[3,4])",
+      "Range(a[], Add(a, #4.2), Add(Abs(b[]), #1))",
+  };
+  static const char *const reductions[] = {"none", "add", "mul", "max", "min"};
+  texts(sweep, list, COUNT(list));
+  for (int axis = -1; axis < 2; axis++) {
+    sweep_nodes(sweep, "GatherElements{axis=%d}(x[3,3], i:i64[2,3])", axis);
+    for (size_t k = 0; k < COUNT(reductions); k++) {
+      sweep_nodes(sweep, "ScatterElements{axis=%d, reduction=%s}(x[3,3], %s, u[2,2])", axis, reductions[k],
+                  k == 0 ? "Reshape(#[0,1,2,0], #[2,2])" : "i:i64[2,2]");
+    }
+  }
+  for (size_t k = 0; k < COUNT(reductions); k++) {
+    sweep_nodes(sweep, "ScatterND{reduction=%s}(x[3,4], Reshape(#[2,%d], #[2,1]), u[2,4])", reductions[k],
+                k == 0 ? 0 : 2);
+  }
+}
+
+static void products(sweep_t *sweep) {
+  static const char *const equations[][2] = {
+      {"ij,jk->ik", "a[2,3], b[3,4]"},
+      {"ij,jk", "a[2,3], b[3,4]"},
+      {"...i,ij->...j", "c[2,2,3], b[3,4]"},
+      {"ij->i", "a[2,3]"},
+      {"ij,ij->", "a[2,3], b[2,3]"},
+      {"abc->cab", "c[2,2,3]"},
+      {"ii->i", "s[3,3]"},
+      {"ii->", "s[3,3]"},
+      {"bii,bij->bj", "c[2,3,3], d[2,3,4]"},
+      {"i,j,k->ijk", "u[2], v[3], w[2]"},
+      {"bhqd,bhkd->bhqk", "q[1,2,3,4], k[1,2,5,4]"},
+  };
+  static const char *const list[] = {
+      "Det(x[4,4])",
+      "Det(x[2,3,3,3])",
+      "Det(x[3,2,2])",
+      "Det(x[3,1,1])",
+      "LpNormalization(x[2,3,4])",
+      "LpNormalization{axis=1, p=1}(x[2,3,4])",
+      "MeanVarianceNormalization(x[2,3,2,2])",
+      "MeanVarianceNormalization{axes=[0,2]}(x[2,3,4])",
+      "GlobalLpPool(x[2,3,4])",
+      "GlobalLpPool{p=1}(x[2,3,4,2])",
+      "GlobalLpPool{p=3}(x[2,3,4,2])",
+      "DequantizeLinear(x:i8[2,3], s+[])",
+      "DequantizeLinear{axis=1}(x:i8[2,3], s+[3], z:i8[3])",
+      "DequantizeLinear{axis=0}(x:u8[2,3], s+[2])",
+      "CastLike(x[2,3], y[1])",
+  };
+  for (size_t k = 0; k < COUNT(equations); k++) {
+    sweep_nodes(sweep, "Einsum{equation=\"%s\"}(%s)", equations[k][0], equations[k][1]);
+  }
+  texts(sweep, list, COUNT(list));
+  for (int k = 0; k < 4; k++) {
+    sweep_nodes(sweep, "CumSum{exclusive=%d, reverse=%d}(x[3,4], Squeeze(#[%d]))", k % 2, k / 2, k % 2);
+  }
+}
+
+static void signals(sweep_t *sweep) {
+  static const char *const list[] = {
+      "DFT(x[2,3,5,1])",
+      "DFT(x[2,4,3,2])",
+      "DFT{onesided=1}(x[2,3,5,1])",
+      "DFT{inverse=1}(x[2,4,3,2], _, Squeeze(#[1]))",
+      "DFT(x[2,3,5,1], Squeeze(#[7]))",
+      "DFT(x[2,4,3,2], Squeeze(#[3]), Squeeze(#[1]))",
+      "DFT{onesided=1}(x[2,3,5,1], Squeeze(#[8]), Squeeze(#[2]))",
+      "STFT(x[2,12,1], Squeeze(#[3]), w[4])",
+      "STFT{onesided=0}(x[2,12,1], Squeeze(#[2]), w[4])",
+      "STFT{onesided=0}(x[1,9,2], Squeeze(#[2]), w[4])",
+      "STFT(x[2,12,1], Squeeze(#[2]), _, Squeeze(#[5]))",
+      "Col2Im(x[2,12,9], #[4,5], #[2,3])",
+      "Col2Im{strides=[2,1], pads=[1,0,0,1], dilations=[1,2]}(x[1,4,12], #[5,5], #[2,2])",
+  };
+  texts(sweep, list, COUNT(list));
+}
+
+static void images(sweep_t *sweep) {
+  static const char *const paddings[] = {"zeros", "border", "reflection"};
+  static const char *const places[] = {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel",
+                                       "half_pixel_symmetric"};
+  static const char *const modes[] = {"linear", "nearest", "cubic"};
+  static const char *const rounding[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+  static const char *const list[] = {
+      "AffineGrid(t[2,2,3], #[2,1,3,4])",
+      "AffineGrid{align_corners=1}(t[1,3,4], #[1,1,2,3,2])",
+      "GridSample(x[1,2,3,2,4], g[1,2,2,2,3])",
+      "RoiAlign{output_height=2, output_width=3}(x[2,2,5,6], $r+[3,4], #[0,1,0])",
+      "RoiAlign{output_height=2, sampling_ratio=2, spatial_scale=0.7, "
+      "coordinate_transformation_mode=output_half_pixel}(x[2,2,5,6], $r+[3,4], #[0,1,0])",
+      "Resize{mode=linear, antialias=1, axes=[2,3]}(x[1,2,6,8], _, _, #[3,5])",
+      "Resize{mode=cubic, antialias=1, axes=[2,3]}(x[1,2,6,8], _, _, #[3,5])",
+      "Resize{mode=cubic, cubic_coeff_a=-0.5, exclude_outside=1}(x[1,2,4,4], _, _, #[1,2,7,8])",
+      "Resize{mode=linear}(x[2,3,4], _, _, #[3,3,6])",
+  };
+  for (size_t p = 0; p < COUNT(paddings); p++) {
+    for (int k = 0; k < 4; k++) {
+      sweep_nodes(sweep, "GridSample{mode=%s, padding_mode=%s, align_corners=%d}(x[2,2,4,5], g[2,3,3,2])",
+                  modes[k / 2], paddings[p], k % 2);
+    }
+  }
+  for (size_t m = 0; m < COUNT(modes); m++) {
+    for (size_t p = 0; p < COUNT(places); p++) {
+      sweep_nodes(sweep,
+                  "Resize{mode=%s, coordinate_transformation_mode=%s, nearest_mode=%s}(x[1,2,4,5], _, _, "
+                  "#[1,2,%d,7])",
+                  modes[m], places[p], rounding[(m + p) % COUNT(rounding)], p % 2 == 0 ? 3 : 8);
+    }
+  }
+  texts(sweep, list, COUNT(list));
+}
+
+static void losses(sweep_t *sweep) {
+  static const char *const kinds[] = {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"};
+  static const char *const reductions[] = {"none", "sum", "mean"};
+  for (size_t k = 0; k < COUNT(kinds); k++) {
+    for (size_t r = 0; r < COUNT(reductions); r++) {
+      sweep_nodes(sweep, "%s{reduction=%s}(x[3,4], t:i64[3])", kinds[k], reductions[r]);
+      sweep_nodes(sweep, "%s{reduction=%s}(x[3,4,2], t:i64[3,2], w+[4])", kinds[k], reductions[r]);
+      sweep_nodes(sweep, "%s{reduction=%s, ignore_index=0}(x[3,4,2], t:i64[3,2], w+[4])", kinds[k],
+                  reductions[r]);
+    }
+  }
+  sweep_nodes(sweep, "y, l = SoftmaxCrossEntropyLoss(x[3,4], t:i64[3], w+[4]) -> y, l");
+}
+
+void sweep_rest(sweep_t *sweep) {
+  indices(sweep);
+  products(sweep);
+  signals(sweep);
+  images(sweep);
+  losses(sweep);
+}
