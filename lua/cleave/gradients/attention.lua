@@ -45,8 +45,8 @@ local function summed(g, value, count)
   return g.ReduceSum(groups, { 2 }, { keepdims = 0 })
 end
 
--- `past`: how many keys come before those of the first query, a scalar; `lengths`: how many keys are
--- no padding, by batch.
+-- `past`: how many keys come before those of the first query, a scalar; `lengths`: how many keys
+-- are no padding, by batch.
 local function masked(g, scores, mask, is_causal, past, lengths)
   local lowest = g.constant(-1e30, scores.dtype)
   if lengths then

@@ -34,8 +34,8 @@ local function window(node, x, what)
     group = attrs.group }, axes
 end
 
--- The same of ConvTranspose, where the sizes of the result may say what is cut off at each end; and the
--- part of dy that windows reach.
+-- The same of ConvTranspose, where the sizes of the result may say what is cut off at each end; and
+-- the part of dy that windows reach.
 local function transposed_window(g, node, x, dy)
   local attrs = node.attrs
   local is_upper = attrs.auto_pad == "SAME_UPPER"
@@ -47,7 +47,7 @@ local function transposed_window(g, node, x, dy)
   for k = 1, axes do
     local size, result = x.shape[k + 2], y.shape[k + 2]
     if math.type(size) ~= "integer" or math.type(result) ~= "integer" then
-      error("ConvTranspose: with auto_pad or output_shape, the gradient needs the size of its input")
+      error("ConvTranspose: the gradient needs sizes that are known")
     end
     local more = attrs.output_padding and attrs.output_padding[k] or 0
     local whole = attrs.strides[k] * (size - 1) + more + (kernel[k] - 1) * attrs.dilations[k] + 1
@@ -121,7 +121,8 @@ return {
     local x, weight, bias = node.inputs[1], node.inputs[2], node.inputs[3]
     local w, reached = transposed_window(g, node, x, dy)
     -- dy is longer than the windows reach where there is output padding.
-    return results(g.Conv(reached, weight, w), g.ConvGradWeight(reached, x, w), bias_of(g, dy, bias))
+    return results(g.Conv(reached, weight, w), g.ConvGradWeight(reached, x, w),
+      bias_of(g, dy, bias))
   end },
 
   gradient "ConvGradWeight" { function(g, node, dweight)

@@ -24,7 +24,8 @@ local function scattered(g, node, dy, put, pick)
     return put(dy, updates, "mul"), nil, pick(dy) * share
   end
   local y = node.outputs[1]
-  local own, new = common.mask(g, g.Equal(data, y), dy), common.mask(g, g.Equal(updates, pick(y)), dy)
+  local own = common.mask(g, g.Equal(data, y), dy)
+  local new = common.mask(g, g.Equal(updates, pick(y)), dy)
   local share = dy / put(own, new, "add")
   return share * own, nil, pick(share) * new
 end
@@ -100,7 +101,8 @@ return {
       for k = 2, rank do
         around[k] = 1
       end
-      local shape = g.Concat(g.Shape(places, { start = 0, ["end"] = rank - 1 }), { 1 }, { axis = 0 })
+      local leading = g.Shape(places, { start = 0, ["end"] = rank - 1 })
+      local shape = g.Concat(leading, { 1 }, { axis = 0 })
       local numbers = g.Expand(g.Reshape(batch, around), shape)
       local all = g.Concat(numbers, places, { axis = -1 })
       local dx = g.ScatterND(zeros(g, joined(data)), all, joined(dy), { reduction = "add" })
@@ -167,7 +169,8 @@ return {
     doc = "To the place that each result was taken from.",
     function(g, node, dy)
       local x, axis = node.inputs[1], node.attrs.axis
-      local places = select(2, g.Unique(x, { axis = axis, sorted = node.attrs.sorted, outputs = 2 }))
+      local own = { axis = axis, sorted = node.attrs.sorted, outputs = 2 }
+      local places = select(2, g.Unique(x, own))
       if axis then
         axis = common.axis(axis, common.rank(x, "Unique"))
         return common.scatter_axis(g, dy, places, axis, common.size(g, x, axis))

@@ -101,7 +101,8 @@ local function around_diagonals(g, dx, x, letters, again)
       g.Concat(size, size, { axis = 0 })))
     equation[#equation + 1] = letters[pair[1]] .. letter
   end
-  operands[#operands + 1] = { equation = table.concat(equation, ",") .. "->" .. table.concat(names) }
+  local whole = table.concat(equation, ",") .. "->" .. table.concat(names)
+  operands[#operands + 1] = { equation = whole }
   return g.Einsum(table.unpack(operands))
 end
 
@@ -122,9 +123,10 @@ local function einsum_operand(g, node, dy, terms, output, k, x)
   if #again > 0 then
     local all = table.move(terms, 1, #terms, 1, {})
     all[k] = letters
-    local x = node.inputs[k]
-    local like = g.Einsum(x, { equation = table.concat(terms[k]) .. "->" .. table.concat(letters) })
-    return around_diagonals(g, einsum_operand(g, node, dy, all, output, k, like), x, terms[k], again)
+    local own, whole = node.inputs[k], table.concat(terms[k])
+    local like = g.Einsum(own, { equation = whole .. "->" .. table.concat(letters) })
+    local dx = einsum_operand(g, node, dy, all, output, k, like)
+    return around_diagonals(g, dx, own, terms[k], again)
   end
   local has_ellipsis = contains(offered, "...")
   if has_ellipsis and not contains(terms[k], "...") then

@@ -154,9 +154,9 @@ local function gru(g, layer, dys, dlast, before_reset)
       dr[k], dhn[k] = dn[k] * by_r[k], dn[k] * at_r[k]
       return dh * keep[k] + g.MatMul(g.Concat(dz[k], dr[k], dhn[k], { axis = 1 }), layer.r)
     end
-    local through = g.MatMul(dn[k], rh)
-    dr[k] = through * by_r[k]
-    return dh * keep[k] + through * at_r[k] + g.MatMul(dz[k], rz) + g.MatMul(dr[k], rr)
+    local reached = g.MatMul(dn[k], rh)
+    dr[k] = reached * by_r[k]
+    return dh * keep[k] + reached * at_r[k] + g.MatMul(dz[k], rz) + g.MatMul(dr[k], rr)
   end)
   dz, dr, dn = joined(g, dz, 0), joined(g, dr, 0), joined(g, dn, 0)
   local by_x = g.Concat(dz, dr, dn, { axis = 1 })

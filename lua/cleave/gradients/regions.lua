@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Pools of regions. Reading between pixels is linear along each axis: max(0, 1 - |place - pixel|) is
--- what a pixel gives.
+-- Pools of regions. Reading between pixels is linear along each axis: max(0, 1 - |place - pixel|)
+-- is what a pixel gives.
 local common = include "common.lua"
 
 -- 0 to `count` - 1 in that dtype; `count` is a vector of one integer.
@@ -18,8 +18,8 @@ local function column(g, value, k)
   return g.Slice(value, { k }, { k + 1 }, { 1 })
 end
 
--- [rois, bins, pixels]: what the pixels of an axis give to the mean of each bin. `from` and `to` are
--- [rois, 1].
+-- [rois, bins, pixels]: what the pixels of an axis give to the mean of each bin. `from` and `to`
+-- are [rois, 1].
 local function bins(g, from, to, size, bin_count, attrs)
   local dtype, is_half = from.dtype, attrs.coordinate_transformation_mode == "half_pixel"
   local scale, shift = attrs.spatial_scale, is_half and 0.5 or 0
