@@ -11,9 +11,7 @@ cleave_status_t cleave_array_grow(void **items, size_t *capacity, size_t wanted,
     }
   }
   void *grown = cleave_reallocate(*items, next, item_size);
-  if (grown == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(grown, error);
   *items = grown;
   *capacity = next;
   return CLEAVE_OK;

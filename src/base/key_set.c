@@ -17,9 +17,7 @@ static uint64_t *find_slot(uint64_t *slots, size_t slot_count, uint64_t key) {
 static cleave_status_t grow(cleave_key_set_t *set, cleave_error_t *error) {
   size_t slot_count = set->slot_count == 0 ? FIRST_SLOTS : set->slot_count * 2;
   uint64_t *slots = cleave_allocate_zeroed(slot_count, sizeof *slots);
-  if (slots == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(slots, error);
   for (size_t k = 0; k < set->slot_count; k++) {
     if (set->slots[k] != 0) {
       *find_slot(slots, slot_count, set->slots[k]) = set->slots[k];

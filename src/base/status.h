@@ -16,7 +16,16 @@
     }                                           \
   } while (0)
 
-/* The same for functions with a `cleanup:` label and a variable `status`. */
+/* Returns CLEAVE_ERROR_OUT_OF_MEMORY, with its message, unless `memory` is there: a pointer, or several that
+ * are all compared with NULL. */
+#define CLEAVE_TRY_MEMORY(memory, error)          \
+  do {                                            \
+    if (!(memory)) {                              \
+      return cleave_error_out_of_memory((error)); \
+    }                                             \
+  } while (0)
+
+/* The same as CLEAVE_TRY for functions with a `cleanup:` label and a variable `status`. */
 #define CLEAVE_TRY_CLEANUP(expression) \
   do {                                 \
     status = (expression);             \

@@ -31,9 +31,7 @@ static cleave_status_t grow_slots(cleave_strings_t *strings, cleave_error_t *err
   }
   uint32_t wanted = strings->slot_count == 0 ? 64 : strings->slot_count * 2;
   uint32_t *slots = cleave_allocate_zeroed(wanted, sizeof *slots);
-  if (slots == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(slots, error);
   for (uint32_t id = 0; id < strings->count; id++) {
     uint32_t slot = strings->hashes[id] & (wanted - 1);
     while (slots[slot] != 0) {
@@ -50,14 +48,10 @@ static cleave_status_t grow_slots(cleave_strings_t *strings, cleave_error_t *err
 static cleave_status_t grow_texts(cleave_strings_t *strings, cleave_error_t *error) {
   uint32_t wanted = strings->capacity == 0 ? 32 : strings->capacity * 2;
   const char **texts = cleave_reallocate(strings->texts, wanted, sizeof *texts);
-  if (texts == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(texts, error);
   strings->texts = texts;
   uint32_t *hashes = cleave_reallocate(strings->hashes, wanted, sizeof *hashes);
-  if (hashes == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(hashes, error);
   strings->hashes = hashes;
   strings->capacity = wanted;
   return CLEAVE_OK;
@@ -72,9 +66,7 @@ static cleave_status_t insert(cleave_strings_t *strings, const char *text, size_
     CLEAVE_TRY(grow_slots(strings, error));
   }
   char *copy = cleave_arena_copy_text(&strings->arena, text, length);
-  if (copy == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(copy, error);
   uint32_t slot = find_slot(strings, text, length, hash);
   strings->texts[strings->count] = copy;
   strings->hashes[strings->count] = hash;

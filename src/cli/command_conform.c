@@ -34,9 +34,7 @@ static cleave_status_t check_outputs(const cleave_job_t *job, const conform_t *c
   uint32_t count = cleave_model_output_count(job->model);
   cleave_status_t status = CLEAVE_OK;
   cleave_tensor_t **expected = cleave_allocate_zeroed(count, sizeof *expected);
-  if (expected == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(expected, error);
   CLEAVE_TRY_CLEANUP(cleave_outputs_load(data, expected, count, error));
   for (uint32_t k = 0; k < count && failure->length == 0; k++) {
     cleave_tensor_view_t actual;

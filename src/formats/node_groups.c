@@ -50,11 +50,10 @@ cleave_status_t cleave_groups_init(cleave_groups_t *groups, const cleave_graph_t
   groups->item_of_group = cleave_allocate((size_t)count + 1, sizeof *groups->item_of_group);
   groups->level_of_group = cleave_allocate_zeroed((size_t)count + 1, sizeof *groups->level_of_group);
   groups->seen_value = cleave_allocate_zeroed(value_bound, sizeof *groups->seen_value);
-  if (groups->item_of_group == NULL || groups->level_of_group == NULL || groups->order == NULL ||
-      groups->position == NULL || groups->owner == NULL || groups->item_of == NULL ||
-      groups->level_of == NULL || groups->seen_value == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(groups->item_of_group != NULL && groups->level_of_group != NULL &&
+                        groups->order != NULL && groups->position != NULL && groups->owner != NULL &&
+                        groups->item_of != NULL && groups->level_of != NULL && groups->seen_value != NULL,
+                    error);
   memset(groups->owner, 0xff, node_bound * sizeof *groups->owner);
   CLEAVE_TRY(cleave_graph_topological_order(graph, groups->order, groups->position, error));
   return set_owners(groups, error);
@@ -241,9 +240,7 @@ cleave_status_t cleave_groups_items(cleave_groups_t *groups, uint32_t group, cle
   size_t count = level.node_count;
   out_items->count = 0;
   uint32_t *memory = cleave_allocate_zeroed(count * 7 + 1, sizeof *memory);
-  if (memory == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(memory, error);
   level.nodes = memory;
   level.first = memory + count;
   level.waiting = memory + 2 * count;
@@ -309,9 +306,7 @@ cleave_status_t cleave_groups_ports(cleave_groups_t *groups, uint32_t group,
   uint32_t *nodes = cleave_allocate((size_t)count + 1, sizeof *nodes);
   out_inputs->count = 0;
   out_outputs->count = 0;
-  if (nodes == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(nodes, error);
   list_nodes(groups, group, nodes, count);
   groups->listing++;
   for (int pass = 0; pass < 2; pass++) {

@@ -183,9 +183,7 @@ cleave_status_t cleave_graph_set_attribute(cleave_graph_t *graph, cleave_node_t 
   if ((count & (count - 1)) == 0) {
     cleave_attribute_t *room =
         cleave_arena_allocate(&graph->arena, count == 0 ? 1 : (size_t)count * 2, sizeof *room);
-    if (room == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(room, error);
     if (count > 0) {
       memcpy(room, record->attributes, count * sizeof *room);
     }

@@ -47,9 +47,7 @@ static cleave_status_t copy_nodes(const cleave_graph_t *graph, cleave_graph_t *c
         room *= 2;
       }
       cleave_attribute_t *attributes = cleave_arena_allocate(&copy->arena, room, sizeof *attributes);
-      if (attributes == NULL) {
-        return cleave_error_out_of_memory(error);
-      }
+      CLEAVE_TRY_MEMORY(attributes, error);
       memcpy(attributes, record->attributes, record->attribute_count * sizeof *attributes);
       record->attributes = attributes;
     }
@@ -65,9 +63,7 @@ static cleave_status_t copy_values(const cleave_graph_t *graph, cleave_graph_t *
       continue;
     }
     record->dims = cleave_arena_copy(&copy->arena, record->dims, (size_t)record->rank * sizeof *record->dims);
-    if (record->dims == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(record->dims, error);
   }
   return CLEAVE_OK;
 }

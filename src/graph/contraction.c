@@ -44,9 +44,7 @@ static cleave_status_t fill_edges(cleave_contraction_t *c, cleave_error_t *error
   }
   c->producers = cleave_allocate(total + 1, sizeof *c->producers);
   c->users = cleave_allocate(total + 1, sizeof *c->users);
-  if (c->producers == NULL || c->users == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(c->producers != NULL && c->users != NULL, error);
   for (uint32_t p = 0; p < c->node_count; p++) {
     uint32_t *producers = c->producers + c->producer_start[p];
     uint32_t inputs = cleave_node_input_count(graph, c->nodes[p]);
@@ -76,9 +74,7 @@ cleave_status_t cleave_contraction_create(const cleave_graph_t *graph, cleave_co
                                           cleave_error_t *error) {
   cleave_status_t status = CLEAVE_OK;
   cleave_contraction_t *c = cleave_allocate_zeroed(1, sizeof *c);
-  if (c == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(c, error);
   uint32_t n = (uint32_t)graph->live_node_count;
   size_t slots = (size_t)n + 1;
   c->graph = graph;
@@ -257,9 +253,7 @@ static cleave_status_t sort_by_order(const cleave_contraction_t *c, uint32_t *gr
     return CLEAVE_OK;
   }
   label_group_t *pairs = cleave_allocate(count, sizeof *pairs);
-  if (pairs == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(pairs, error);
   for (size_t k = 0; k < count; k++) {
     pairs[k] = (label_group_t){c->order.labels[groups[k]], groups[k]};
   }

@@ -77,9 +77,7 @@ static cleave_status_t copy_lists(cleave_edits_t *edits, cleave_edit_t *edit, cl
   if (edit->attribute_count > 0) {
     cleave_attribute_t *attributes =
         cleave_arena_copy(&edits->arena, edit->attributes, edit->attribute_count * sizeof *edit->attributes);
-    if (attributes == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(attributes, error);
     for (uint32_t k = 0; k < edit->attribute_count; k++) {
       CLEAVE_TRY(copy_attribute(edits, &attributes[k], error));
     }
@@ -88,9 +86,7 @@ static cleave_status_t copy_lists(cleave_edits_t *edits, cleave_edit_t *edit, cl
   if (edit->rank > 0) {
     cleave_edit_dim_t *dims =
         cleave_arena_copy(&edits->arena, edit->dims, (size_t)edit->rank * sizeof *edit->dims);
-    if (dims == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(dims, error);
     for (int32_t d = 0; d < edit->rank; d++) {
       if (dims[d].symbol != NULL) {
         CLEAVE_TRY(copy_text(edits, dims[d].symbol, &dims[d].symbol, error));
@@ -223,9 +219,7 @@ cleave_status_t cleave_edits_group_refusals(const cleave_edits_t *edits, cleave_
   uint64_t *table = cleave_allocate_zeroed(table_size, sizeof *table);
   uint32_t count = 0;
   *out_count = *out_more = 0;
-  if (table == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(table, error);
   for (size_t k = 0; k < edits->refusals.count; k++) {
     const cleave_edit_refusal_t *refusal = &edits->refusals.items[k];
     uint64_t hash = cleave_hash_combine(CLEAVE_HASH_SEED, refusal->rule);

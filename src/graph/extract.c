@@ -101,9 +101,7 @@ cleave_status_t cleave_graph_extract(const cleave_graph_t *graph, const cleave_e
   extraction_t extraction = {.from = graph};
   cleave_status_t status = CLEAVE_OK;
   extraction.values = cleave_allocate((size_t)cleave_graph_value_bound(graph) + 1, sizeof *extraction.values);
-  if (extraction.values == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(extraction.values, error);
   CLEAVE_TRY_CLEANUP(cleave_graph_create(&extraction.to, error));
   extraction.to->context = graph->context;
   CLEAVE_TRY_CLEANUP(extract(&extraction, request, error));

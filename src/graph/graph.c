@@ -15,9 +15,7 @@ cleave_status_t cleave_graph_create(cleave_graph_t **out_graph, cleave_error_t *
   *out_graph = NULL;
   static atomic_uint_fast64_t last_identity;
   cleave_graph_t *graph = cleave_allocate_zeroed(1, sizeof *graph);
-  if (graph == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(graph, error);
   cleave_status_t status = cleave_dims_create(&graph->dims, error);
   if (status != CLEAVE_OK) {
     cleave_graph_destroy(graph);
@@ -102,9 +100,7 @@ cleave_status_t cleave_graph_set_type(cleave_graph_t *graph, cleave_value_t valu
   if (rank > 0 && (record->rank != rank || memcmp(record->dims, dims, (size_t)rank * sizeof *dims) != 0)) {
     if (record->dims == NULL || record->rank < rank) {
       cleave_dim_t *room = cleave_arena_allocate(&graph->arena, (size_t)rank, sizeof *room);
-      if (room == NULL) {
-        return cleave_error_out_of_memory(error);
-      }
+      CLEAVE_TRY_MEMORY(room, error);
       record->dims = room;
     }
     memmove(record->dims, dims, (size_t)rank * sizeof *dims);
@@ -229,9 +225,7 @@ cleave_status_t cleave_graph_custom_op(cleave_graph_t *graph, const char *domain
   cleave_op_t *op = cleave_arena_allocate(&graph->arena, 1, sizeof *op);
   char *name_copy = cleave_arena_copy_text(&graph->arena, name, strlen(name));
   char *domain_copy = cleave_arena_copy_text(&graph->arena, domain, strlen(domain));
-  if (op == NULL || name_copy == NULL || domain_copy == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(op != NULL && name_copy != NULL && domain_copy != NULL, error);
   *op = (cleave_op_t){
       .name = name_copy, .domain = domain_copy, .id = CLEAVE_OP_ID_CUSTOM, .since_version = version};
   cleave_array_push_reserved(&graph->custom_ops, op);

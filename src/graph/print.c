@@ -72,9 +72,7 @@ void cleave_node_print(const cleave_graph_t *graph, cleave_node_t node, cleave_t
 
 cleave_status_t cleave_graph_print(const cleave_graph_t *graph, cleave_text_t *text, cleave_error_t *error) {
   cleave_node_t *order = cleave_allocate(graph->live_node_count, sizeof *order);
-  if (order == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(order, error);
   cleave_status_t status = cleave_graph_topological_order(graph, order, NULL, error);
   if (status == CLEAVE_OK) {
     for (size_t k = 0; k < graph->inputs.count; k++) {

@@ -90,9 +90,7 @@ cleave_status_t cleave_graph_verify(const cleave_graph_t *graph, cleave_error_t 
     }
   }
   cleave_node_t *order = cleave_allocate(graph->live_node_count, sizeof *order);
-  if (order == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(order, error);
   cleave_status_t status = cleave_graph_topological_order(graph, order, NULL, error);
   cleave_free(order);
   return status;

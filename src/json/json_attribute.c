@@ -98,9 +98,7 @@ static cleave_status_t read_elements(cleave_json_reader_t *reader, const json_t 
     return cleave_reader_fail(reader, "expected a list, found %s", cleave_reader_type(json));
   }
   void *list = cleave_arena_allocate(reader->arena, count, sizeof(int64_t));
-  if (list == NULL) {
-    return cleave_error_out_of_memory(reader->error);
-  }
+  CLEAVE_TRY_MEMORY(list, reader->error);
   for (uint32_t k = 0; k < (uint32_t)count; k++) {
     size_t before = cleave_reader_enter(reader, "", k);
     CLEAVE_TRY(read_element(reader, json_array_get(json, k), attribute->kind, list, k));

@@ -173,9 +173,7 @@ cleave_status_t cleave_reader_get_list(cleave_json_reader_t *reader, const json_
     return cleave_reader_fail(reader, "member '%s' has too many items", key);
   }
   char *items = cleave_arena_allocate(reader->arena, count, item_size);
-  if (items == NULL) {
-    return cleave_error_out_of_memory(reader->error);
-  }
+  CLEAVE_TRY_MEMORY(items, reader->error);
   memcpy(out_items, &items, sizeof items);
   *out_count = (uint32_t)count;
   size_t before = cleave_reader_enter(reader, key, CLEAVE_INDEX_NONE);
@@ -259,9 +257,7 @@ cleave_status_t cleave_reader_read_bytes(cleave_json_reader_t *reader, const jso
   const char *digits = json_string_value(hex);
   *out_length = json_string_length(hex) / 2;
   char *bytes = cleave_arena_allocate(arena, *out_length + 1, 1);
-  if (bytes == NULL) {
-    return cleave_error_out_of_memory(reader->error);
-  }
+  CLEAVE_TRY_MEMORY(bytes, reader->error);
   for (size_t k = 0; k < *out_length; k++) {
     int high = hex_digit(digits[2 * k]);
     int low = hex_digit(digits[2 * k + 1]);

@@ -8,9 +8,7 @@ cleave_status_t cleave_attribute_view(const cleave_attribute_t *attribute, cleav
   out_view->size = sizeof *out_view;
   if (attribute->kind == CLEAVE_ATTRIBUTE_TENSOR) {
     cleave_tensor_view_t *tensor = cleave_arena_allocate(arena, 1, sizeof *tensor);
-    if (tensor == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(tensor, error);
     *tensor = cleave_tensor_view(attribute->held);
     out_view->tensor = tensor;
   }
@@ -28,9 +26,7 @@ cleave_status_t cleave_attribute_views(const cleave_graph_t *graph, cleave_node_
     return CLEAVE_OK;
   }
   cleave_attribute_view_t *views = cleave_arena_allocate(arena, most, sizeof *views);
-  if (views == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(views, error);
   for (uint32_t k = 0; k < record->attribute_count; k++) {
     CLEAVE_TRY(cleave_attribute_view(&record->attributes[k], arena, &views[(*out_count)++], error));
   }

@@ -271,9 +271,7 @@ static cleave_status_t take_place(entry_t *entry, place_t **out_place, cleave_er
     return CLEAVE_OK;
   }
   place = cleave_arena_allocate(&entry->arena, 1, sizeof *place);
-  if (place == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(place, error);
   place->next = atomic_load(&entry->places);
   atomic_store(&entry->places, place);
   *out_place = place;
@@ -305,9 +303,7 @@ static cleave_status_t add(const cleave_custom_operator_t *definition, const cha
                            cleave_context_t *context, void *owner, cleave_error_t *error) {
   cleave_arena_t arena = {0};
   entry_t *made = cleave_arena_allocate(&arena, 1, sizeof *made);
-  if (made == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(made, error);
   made->arena = arena;
   cleave_status_t status = fill(made, definition, library, error);
   status = status == CLEAVE_OK ? check_others(made, error) : status;

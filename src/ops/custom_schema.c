@@ -90,9 +90,7 @@ static cleave_status_t read_ports(parser_t *parser, const char *what, const char
   parser->what = what;
   CLEAVE_TRY(count_words(parser, text, out_count));
   cleave_op_port_t *ports = cleave_arena_allocate(parser->arena, *out_count, sizeof *ports);
-  if (ports == NULL) {
-    return cleave_error_out_of_memory(parser->error);
-  }
+  CLEAVE_TRY_MEMORY(ports, parser->error);
   *out_ports = ports;
   for (uint32_t k = 0; k < *out_count; k++) {
     CLEAVE_TRY(next_word(parser, &text, &found));
@@ -140,9 +138,7 @@ static cleave_status_t read_list(const parser_t *parser, char *text, cleave_attr
   int64_t *ints = cleave_arena_allocate(parser->arena, LIST_LIMIT, sizeof *ints);
   float *floats = cleave_arena_allocate(parser->arena, LIST_LIMIT, sizeof *floats);
   const char **strings = cleave_arena_allocate(parser->arena, LIST_LIMIT, sizeof *strings);
-  if (ints == NULL || floats == NULL || strings == NULL) {
-    return cleave_error_out_of_memory(parser->error);
-  }
+  CLEAVE_TRY_MEMORY(ints != NULL && floats != NULL && strings != NULL, parser->error);
   for (char *item = text; text[0] != '\0' && item != NULL;) {
     char *comma = strchr(item, ',');
     char *next = comma == NULL ? NULL : comma + 1;
@@ -170,9 +166,7 @@ static cleave_status_t read_list(const parser_t *parser, char *text, cleave_attr
 static cleave_status_t read_default(const parser_t *parser, const char *text, cleave_attribute_t *value) {
   char *own = cleave_arena_copy_text(parser->arena, text, strlen(text));
   float number = 0.0f;
-  if (own == NULL) {
-    return cleave_error_out_of_memory(parser->error);
-  }
+  CLEAVE_TRY_MEMORY(own, parser->error);
   switch (value->kind) {
     case CLEAVE_ATTRIBUTE_INT: return read_int(parser, own, &value->i);
     case CLEAVE_ATTRIBUTE_FLOAT:
@@ -212,9 +206,7 @@ static cleave_status_t read_attributes(parser_t *parser, const char *text, cleav
   CLEAVE_TRY(count_words(parser, text, &op->attribute_count));
   cleave_op_attribute_t *attributes =
       cleave_arena_allocate(parser->arena, op->attribute_count, sizeof *attributes);
-  if (attributes == NULL) {
-    return cleave_error_out_of_memory(parser->error);
-  }
+  CLEAVE_TRY_MEMORY(attributes, parser->error);
   op->attributes = attributes;
   for (uint32_t k = 0; k < op->attribute_count; k++) {
     CLEAVE_TRY(next_word(parser, &text, &found));

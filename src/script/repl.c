@@ -360,9 +360,7 @@ cleave_status_t cleave_repl_create(const cleave_graph_t *graph, const cleave_rep
                                    cleave_repl_t **out_repl, cleave_error_t *error) {
   *out_repl = NULL;
   cleave_repl_t *repl = cleave_allocate_zeroed(1, sizeof *repl);
-  if (repl == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(repl, error);
   repl->graph = graph;
   repl->services = *services;
   cleave_status_t status =

@@ -62,9 +62,7 @@ static cleave_status_t map_content(int descriptor, cleave_file_t *file, cleave_e
 static cleave_status_t read_content(int descriptor, cleave_file_t *file, cleave_error_t *error) {
   file->is_copy = true;
   file->data = cleave_allocate(file->size, 1);
-  if (file->data == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(file->data, error);
   size_t length = 0;
   while (length < file->size) {
     ssize_t count = read(descriptor, file->data + length, file->size - length);
@@ -188,9 +186,7 @@ cleave_status_t cleave_file_read_below(const char *folder, const char *name, siz
   const char *start = folder[0] == '\0' ? "." : folder;
   size_t size = strlen(start) + strlen(name) + 2;
   char *path = cleave_allocate(size, 1);
-  if (path == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(path, error);
   (void)snprintf(path, size, "%s/%s", start, name);
   char *root = realpath(start, NULL);
   char *resolved = realpath(path, NULL);
@@ -378,9 +374,7 @@ cleave_status_t cleave_file_write_parts(const char *path, const cleave_file_part
   bool in_place = is_special(path);
   size_t path_length = strlen(path);
   char *temporary = cleave_allocate(path_length + 16, 1);
-  if (temporary == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(temporary, error);
   (void)snprintf(temporary, path_length + 16, in_place ? "%s" : "%s.XXXXXX", path);
   int descriptor = in_place ? open(path, O_WRONLY | O_CLOEXEC) : open_unnamed(path);
   bool is_unnamed = !in_place && descriptor >= 0;

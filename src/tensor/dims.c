@@ -80,9 +80,7 @@ static cleave_status_t copy_table(const cleave_dims_t *dims, cleave_dims_t *copy
   COPY_ITEMS(&copy->symbol_atoms, &dims->symbol_atoms, error);
   if (dims->slot_count > 0) {
     copy->slots = cleave_allocate(dims->slot_count, sizeof *copy->slots);
-    if (copy->slots == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(copy->slots, error);
     memcpy(copy->slots, dims->slots, dims->slot_count * sizeof *copy->slots);
     copy->slot_count = dims->slot_count;
   }

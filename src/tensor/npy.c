@@ -115,9 +115,7 @@ cleave_status_t cleave_npy_read_part(cleave_file_t *file, size_t offset, size_t 
                                "header: %zu bytes long, in a file of %zu", length, size);
   }
   char *text = cleave_copy_text((const char *)data + start, length);
-  if (text == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(text, error);
   npy_header_t header = {0};
   cleave_status_t status = parse_header(name, text, &header, error);
   cleave_free(text);

@@ -220,9 +220,7 @@ static cleave_status_t read_entry(const directory_t *directory, const entry_t *e
   }
   CLEAVE_TRY(cleave_array_reserve(&npz->entries, 1, error));
   cleave_npz_entry_t made = {.name = cleave_copy_text(name, strlen(name))};
-  if (made.name == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(made.name, error);
   cleave_status_t status =
       cleave_npy_read_part(directory->file, offset, (size_t)entry->size, place, &made.tensor, error);
   if (status != CLEAVE_OK) {

@@ -77,9 +77,7 @@ cleave_status_t cleave_tensor_add_sparse(cleave_tensor_t *tensor, cleave_error_t
     return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED, "scalars and strings have no sparse form");
   }
   cleave_sparse_t *sparse = cleave_allocate_zeroed(1, sizeof *sparse);
-  if (sparse == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(sparse, error);
   cleave_status_t status = fill(sparse, tensor, error);
   if (status != CLEAVE_OK) {
     cleave_sparse_destroy(sparse);

@@ -37,9 +37,7 @@ static cleave_status_t create(cleave_dtype_t dtype, int32_t rank, const int64_t 
     return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "tensor: its size does not fit into memory");
   }
   cleave_tensor_t *tensor = cleave_allocate_zeroed(1, sizeof *tensor);
-  if (tensor == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(tensor, error);
   tensor->dtype = dtype;
   tensor->rank = rank;
   if (rank > 0) {
@@ -156,9 +154,7 @@ void cleave_tensor_release(cleave_tensor_t *tensor) {
 cleave_status_t cleave_tensor_set_string(cleave_tensor_t *tensor, int64_t index, const char *text,
                                          size_t length, cleave_error_t *error) {
   char *copy = cleave_copy_text(text, length);
-  if (copy == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(copy, error);
   const char **place = (const char **)tensor->data + index;
   if (*place != empty_text) {
     cleave_free((void *)(uintptr_t)*place);

@@ -37,17 +37,13 @@ cleave_status_t worker_area_map(worker_area_t *area, int fd, const worker_buffer
   area->parts = cleave_allocate_zeroed(count, sizeof *area->parts);
   area->data = cleave_allocate_zeroed(count, sizeof *area->data);
   area->ranges = cleave_allocate_zeroed(count, sizeof *area->ranges);
-  if (area->parts == NULL || area->data == NULL || area->ranges == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(area->parts != NULL && area->data != NULL && area->ranges != NULL, error);
   if (!place(area, buffers, &total)) {
     return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "buffers are too large");
   }
   area->reserved = total + ((size_t)count + 1) * GUARD;
   area->memory = reserve(area->reserved);
-  if (area->memory == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(area->memory, error);
   unsigned char *at = area->memory + GUARD;
   for (uint32_t k = 0; k < count; k++) {
     const cleave_area_part_t *part = &area->parts[k];

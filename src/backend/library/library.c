@@ -131,9 +131,7 @@ static cleave_status_t add_path(cleave_path_list_t *paths, const char *folder, s
                                 const char *name, cleave_error_t *error) {
   size_t size = folder_length + strlen(name) + 2;
   char *path = cleave_allocate(size, 1);
-  if (path == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(path, error);
   (void)snprintf(path, size, "%.*s/%s", (int)folder_length, folder, name);
   cleave_status_t status = cleave_array_reserve(paths, 1, error);
   if (status != CLEAVE_OK) {
@@ -147,9 +145,7 @@ static cleave_status_t add_path(cleave_path_list_t *paths, const char *folder, s
 static cleave_status_t list_folder(const char *folder, size_t length, cleave_path_list_t *paths,
                                    cleave_error_t *error) {
   char *name = cleave_copy_text(folder, length);
-  if (name == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(name, error);
   struct dirent **entries = NULL;
   int count = scandir(name, &entries, is_library, alphasort);
   cleave_free(name);

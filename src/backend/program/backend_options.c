@@ -79,9 +79,7 @@ static cleave_status_t set_item(cleave_backend_options_t *options, const cleave_
                                 cleave_arena_t *arena, cleave_error_t *error) {
   cleave_key_value_t item = {.key = cleave_arena_copy_text(arena, option->key, strlen(option->key)),
                              .value = cleave_arena_copy_text(arena, option->value, strlen(option->value))};
-  if (item.key == NULL || item.value == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(item.key != NULL && item.value != NULL, error);
   uint32_t at = 0;
   while (at < options->count && strcmp(options->items[at].key, item.key) < 0) {
     at++;
@@ -119,9 +117,7 @@ static cleave_status_t add(cleave_context_t *context, cleave_backend_option_tabl
     options = &table->items[table->count];
     options->backend = cleave_arena_copy_text(arena, option->backend, strlen(option->backend));
     options->items = cleave_arena_allocate(arena, most, sizeof *options->items);
-    if (options->backend == NULL || options->items == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(options->backend != NULL && options->items != NULL, error);
     table->count++;
   }
   if (strcmp(option->key, "device") != 0) {
@@ -141,9 +137,7 @@ cleave_status_t cleave_backend_option_table_build(cleave_context_t *context,
     return CLEAVE_OK;
   }
   out_table->items = cleave_arena_allocate(arena, count, sizeof *out_table->items);
-  if (out_table->items == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(out_table->items, error);
   for (uint32_t k = 0; k < count; k++) {
     CLEAVE_TRY(add(context, out_table, &options[k], count - k, arena, error));
   }

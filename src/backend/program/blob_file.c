@@ -135,9 +135,7 @@ static cleave_status_t digest_content(const char *content, uint64_t length, int3
                                       cleave_digest_t *out_digest, cleave_error_t *error) {
   uint64_t count = length / CLEAVE_BLOB_PIECE + (length % CLEAVE_BLOB_PIECE != 0 ? 1 : 0);
   pieces_t pieces = {content, length, cleave_allocate((size_t)count + 1, sizeof(cleave_digest_t))};
-  if (pieces.digests == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(pieces.digests, error);
   cleave_parallel_for(threads, (int64_t)count, 4, digest_pieces, &pieces);
   *out_digest = cleave_digest_bytes(pieces.digests, (size_t)count * sizeof *pieces.digests);
   cleave_free(pieces.digests);

@@ -48,9 +48,7 @@ static int make_folders(char *path) {
 
 static cleave_status_t find_folder(const char *folder, char **out_path, cleave_error_t *error) {
   char *copy = cleave_copy_text(folder, strlen(folder));
-  if (copy == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(copy, error);
   char resolved[PATH_MAX];
   struct stat info;
   int reason = folder[0] == '\0' ? ENOENT : make_folders(copy);
@@ -73,9 +71,7 @@ cleave_status_t cleave_blob_store_open(const char *folder, uint64_t limit, cleav
                                        cleave_blob_store_t **out_store, cleave_error_t *error) {
   *out_store = NULL;
   cleave_blob_store_t *store = cleave_allocate_zeroed(1, sizeof *store);
-  if (store == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(store, error);
   store->log = log;
   store->limit = limit == 0 ? CLEAVE_BLOB_LIMIT : limit;
   cleave_status_t status = find_folder(folder, &store->folder, error);
@@ -152,9 +148,7 @@ static cleave_status_t visit(const cleave_blob_store_t *store, const char *name,
     return CLEAVE_OK;
   }
   char *path = join(store, name);
-  if (path == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(path, error);
   cleave_status_t status = CLEAVE_OK;
   if (lstat(path, &info) != 0 || S_ISDIR(info.st_mode)) {
     cleave_free(path);

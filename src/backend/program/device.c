@@ -54,9 +54,7 @@ static cleave_status_t read_properties(cleave_device_t *device, cleave_error_t *
 static cleave_status_t create(const cleave_backend_handle_t *handle, uint32_t number,
                               cleave_device_t **out_device, cleave_error_t *error) {
   cleave_device_t *device = cleave_allocate_zeroed(1, sizeof *device);
-  if (device == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(device, error);
   *device = (cleave_device_t){.handle = handle, .number = number, .users = 1};
   (void)snprintf(device->label, sizeof device->label, "%.64s:%u", handle->backend->name, (unsigned)number);
   cleave_status_t status = CLEAVE_OK;

@@ -27,9 +27,7 @@ struct cleave_program_cache {
 cleave_status_t cleave_program_cache_create(cleave_program_cache_t **out_cache, cleave_error_t *error) {
   *out_cache = NULL;
   cleave_program_cache_t *cache = cleave_allocate_zeroed(1, sizeof *cache);
-  if (cache == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(cache, error);
   if (pthread_mutex_init(&cache->lock, NULL) != 0) {
     cleave_free(cache);
     return cleave_error_out_of_memory(error);

@@ -169,9 +169,7 @@ static cleave_status_t compile_and_run(call_t *call, cleave_message_t *message, 
   cleave_blob_store_t *blobs = NULL;
   call->inputs = cleave_allocate_zeroed(call->region->input_count, sizeof *call->inputs);
   call->outputs = cleave_allocate_zeroed(call->region->output_count, sizeof *call->outputs);
-  if (call->inputs == NULL || call->outputs == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(call->inputs != NULL && call->outputs != NULL, error);
   CLEAVE_TRY(choose(call, error));
   CLEAVE_TRY(check_texts(call, error));
   if (request->session != NULL && request->session->blob_folder != NULL) {

@@ -80,9 +80,7 @@ static cleave_status_t read_sparse(cleave_region_reader_t *self, const json_t *o
     fits = fits && is_list(offsets, tensor->dims[0] + 1);
   }
   cleave_sparse_view_t *sparse = cleave_region_reader_allocate(reader, 1, sizeof *sparse);
-  if (sparse == NULL) {
-    return cleave_error_out_of_memory(reader->error);
-  }
+  CLEAVE_TRY_MEMORY(sparse, reader->error);
   if (fits) {
     *sparse = (cleave_sparse_view_t){.size = sizeof *sparse,
                                      .stored = elements->dims[0],

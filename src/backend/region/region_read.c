@@ -37,9 +37,7 @@ static cleave_status_t get_indices(cleave_json_reader_t *reader, const json_t *o
   size_t length = json_array_size(list);
   uint32_t *indices =
       length < UINT32_MAX ? cleave_region_reader_allocate(reader, length, sizeof *indices) : NULL;
-  if (indices == NULL) {
-    return cleave_error_out_of_memory(reader->error);
-  }
+  CLEAVE_TRY_MEMORY(indices, reader->error);
   size_t before = cleave_reader_enter(reader, key, CLEAVE_INDEX_NONE);
   for (uint32_t k = 0; k < (uint32_t)length; k++) {
     const json_t *item = json_array_get(list, k);
@@ -95,9 +93,7 @@ static cleave_status_t read_shape(cleave_region_reader_t *self, const json_t *ob
                               rank);
   }
   int64_t *dims = cleave_region_reader_allocate(reader, rank, sizeof *dims);
-  if (dims == NULL) {
-    return cleave_error_out_of_memory(reader->error);
-  }
+  CLEAVE_TRY_MEMORY(dims, reader->error);
   for (size_t d = 0; d < rank; d++) {
     CLEAVE_TRY(read_size(self, json_array_get(list, d), &dims[d]));
   }
@@ -183,9 +179,7 @@ static cleave_status_t get_attributes(cleave_json_reader_t *reader, const json_t
 static cleave_status_t check_names(cleave_json_reader_t *reader, const cleave_node_view_t *node) {
   uint32_t count = node->attribute_count;
   const char **names = cleave_allocate((size_t)count + 1, sizeof *names);
-  if (names == NULL) {
-    return cleave_error_out_of_memory(reader->error);
-  }
+  CLEAVE_TRY_MEMORY(names, reader->error);
   for (uint32_t k = 0; k < count; k++) {
     names[k] = node->attributes[k].name;
   }
@@ -305,9 +299,9 @@ static cleave_status_t read_all(cleave_region_reader_t *self, json_t *root) {
   region->flops = cleave_region_reader_allocate(reader, count_of(root, "nodes"), sizeof *region->flops);
   region->lists = cleave_region_reader_allocate(reader, count_of(root, "fusions"), sizeof *region->lists);
   cleave_tensor_t **tensors = cleave_region_reader_allocate(reader, values, sizeof *tensors);
-  if (region->is_constant == NULL || region->flops == NULL || region->lists == NULL || tensors == NULL) {
-    return cleave_error_out_of_memory(reader->error);
-  }
+  CLEAVE_TRY_MEMORY(
+      region->is_constant != NULL && region->flops != NULL && region->lists != NULL && tensors != NULL,
+      reader->error);
   region->tensors = tensors;
   region->tensor_count = values;
   CLEAVE_TRY(cleave_reader_get_list(reader, root, "values", sizeof *region->values, read_value,
@@ -335,9 +329,7 @@ cleave_status_t cleave_region_json_read(const char *place, const char *text, siz
                                         cleave_error_t *error) {
   *out_region = NULL;
   cleave_region_file_t *region = cleave_allocate_zeroed(1, sizeof *region);
-  if (region == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(region, error);
   json_t *root = NULL;
   cleave_error_t own = CLEAVE_ERROR_INIT; /* members say what is wrong in it: it cannot be missing */
   size_t tensor_bytes = MAX_BYTES;
@@ -370,9 +362,7 @@ cleave_status_t cleave_region_json_open(const char *path, cleave_region_file_t *
   size_t length = 0;
   const char *start = cleave_path_folder(path, &length);
   char *folder = cleave_copy_text(start, length);
-  if (folder == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(folder, error);
   cleave_status_t status = cleave_file_open(path, &file, error);
   if (status == CLEAVE_OK) {
     status = cleave_region_json_read(path, (const char *)cleave_file_data(file), cleave_file_size(file),

@@ -131,9 +131,7 @@ static cleave_status_t view_attributes(building_t *building, cleave_node_t node,
     if (attributes[k].kind == CLEAVE_ATTRIBUTE_TENSOR) {
       const cleave_tensor_t *tensor = attributes[k].held;
       cleave_tensor_view_t *own = cleave_arena_allocate(building->arena, 1, sizeof *own);
-      if (own == NULL) {
-        return cleave_error_out_of_memory(error);
-      }
+      CLEAVE_TRY_MEMORY(own, error);
       *own = view_constant(building, tensor);
       attributes[k].tensor = own;
       building->versions[building->version_count++] = tensor->version;
@@ -172,9 +170,7 @@ static cleave_status_t view_node(building_t *building, uint32_t index, cleave_er
                                .fusion = CLEAVE_INDEX_NONE};
   uint32_t *ports = cleave_arena_allocate(building->arena, (size_t)record->input_count + record->output_count,
                                           sizeof *ports);
-  if (ports == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(ports, error);
   view->inputs = ports;
   view->outputs = ports + record->input_count;
   for (uint32_t k = 0; k < record->input_count; k++) {
@@ -204,9 +200,7 @@ static cleave_status_t view_node(building_t *building, uint32_t index, cleave_er
 static cleave_status_t view_list(building_t *building, const cleave_attribute_t *attributes, uint32_t count,
                                  cleave_attribute_list_t *list, cleave_error_t *error) {
   cleave_attribute_view_t *items = cleave_arena_allocate(building->arena, count, sizeof *items);
-  if (items == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(items, error);
   for (uint32_t k = 0; k < count; k++) {
     CLEAVE_TRY(cleave_attribute_view(&attributes[k], building->arena, &items[k], error));
   }
@@ -221,16 +215,12 @@ static cleave_status_t view_fusions(building_t *building, cleave_region_view_t *
       cleave_arena_allocate(building->arena, request->fusion_count, sizeof *fusions);
   cleave_attribute_list_t *lists =
       cleave_arena_allocate(building->arena, request->fusion_count, sizeof *lists);
-  if (fusions == NULL || lists == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(fusions != NULL && lists != NULL, error);
   for (uint32_t f = 0; f < request->fusion_count; f++) {
     const cleave_view_fusion_t *from = &request->fusions[f];
     uint32_t *nodes = cleave_arena_allocate(building->arena, from->node_count, sizeof *nodes);
     const char **labels = cleave_arena_allocate(building->arena, from->node_count, sizeof *labels);
-    if (nodes == NULL || labels == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(nodes != NULL && labels != NULL, error);
     for (uint32_t k = 0; k < from->node_count; k++) {
       nodes[k] = find_node(building, from->nodes[k]);
       if (nodes[k] == CLEAVE_INDEX_NONE) {
@@ -269,9 +259,7 @@ static cleave_status_t view_boundary(building_t *building, cleave_region_view_t 
                                      cleave_error_t *error) {
   uint32_t *inputs = cleave_arena_allocate(building->arena, building->value_count, sizeof *inputs);
   uint32_t *outputs = cleave_arena_allocate(building->arena, building->value_count, sizeof *outputs);
-  if (inputs == NULL || outputs == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(inputs != NULL && outputs != NULL, error);
   for (uint32_t k = 0; k < building->value_count; k++) {
     cleave_value_view_t *view = &building->values[k];
     if (view->producer == CLEAVE_INDEX_NONE) {
@@ -308,10 +296,9 @@ static cleave_status_t build(building_t *building, cleave_view_t *out_view, clea
   building->values = cleave_arena_allocate(building->arena, ports, sizeof *building->values);
   building->value_ids = cleave_arena_allocate(building->arena, ports, sizeof *building->value_ids);
   building->versions = cleave_arena_allocate(building->arena, ports + attributes, sizeof *building->versions);
-  if (building->nodes == NULL || building->values == NULL || building->value_ids == NULL ||
-      building->versions == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(building->nodes != NULL && building->values != NULL && building->value_ids != NULL &&
+                        building->versions != NULL,
+                    error);
   for (uint32_t k = 0; k < request->node_count; k++) {
     CLEAVE_TRY(view_node(building, k, error));
   }
@@ -323,9 +310,7 @@ static cleave_status_t build(building_t *building, cleave_view_t *out_view, clea
   region->attribute_count = own.count;
   region->attributes = own.items;
   double *flops = cleave_arena_allocate(building->arena, request->node_count, sizeof *flops);
-  if (flops == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(flops, error);
   for (uint32_t k = 0; k < request->node_count; k++) {
     double known = cleave_op_flops(building->graph, request->nodes[k]);
     flops[k] = known > 0.0 ? known : 0.0;

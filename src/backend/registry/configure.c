@@ -77,9 +77,7 @@ static cleave_status_t copy_answers(const char *name, const cleave_key_value_t *
   size_t bytes = 0;
   CLEAVE_TRY(measure(name, answers, count, &bytes, error));
   cleave_key_value_t *copies = cleave_allocate(1, count * sizeof *copies + bytes + 1);
-  if (copies == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(copies, error);
   char *next = (char *)(copies + count);
   for (uint32_t k = 0; k < count; k++) {
     copies[k].key = add_text(&next, answers[k].key);

@@ -49,9 +49,7 @@ cleave_status_t cleave_context_create(const cleave_context_options_t *options, c
     memcpy(&given, options, options->size < sizeof given ? options->size : sizeof given);
   }
   cleave_context_t *context = cleave_allocate_zeroed(1, sizeof *context);
-  if (context == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(context, error);
   *context = (cleave_context_t){
       .log = CLEAVE_LOG_INIT, .isolation = CLEAVE_ISOLATION_POLICIES_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
   count_made(true);

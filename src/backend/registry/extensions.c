@@ -160,9 +160,7 @@ cleave_status_t cleave_extensions_add(const cleave_backend_handle_t *library,
   }
   CLEAVE_TRY(check(library, error));
   cleave_extensions_t *extensions = cleave_allocate_zeroed(1, sizeof *extensions);
-  if (extensions == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(extensions, error);
   extensions->library = library;
   extensions->table = (cleave_backend_t){.size = sizeof extensions->table,
                                          .abi_major = CLEAVE_BACKEND_ABI_MAJOR,

@@ -50,9 +50,7 @@ static cleave_status_t view_graph(work_t *work, cleave_error_t *error) {
   size_t count = work->graph->live_node_count;
   work->order = cleave_allocate(count, sizeof *work->order);
   work->numbers = cleave_allocate(cleave_graph_node_bound(work->graph), sizeof *work->numbers);
-  if (work->order == NULL || work->numbers == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(work->order != NULL && work->numbers != NULL, error);
   CLEAVE_TRY(cleave_graph_topological_order(work->graph, work->order, NULL, error));
   for (size_t k = 0; k < count; k++) {
     work->numbers[work->order[k].index] = (uint32_t)k;
@@ -108,9 +106,7 @@ static cleave_status_t ask_supported(work_t *work, cleave_error_t *error) {
     return CLEAVE_OK;
   }
   work->groups = cleave_allocate(count, sizeof *work->groups);
-  if (work->groups == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(work->groups, error);
   for (uint32_t k = 0; k < count; k++) {
     work->groups[k] = NOT_SUPPORTED;
   }
@@ -138,9 +134,7 @@ static cleave_status_t ask_supported(work_t *work, cleave_error_t *error) {
 static cleave_status_t begin(void *context, const cleave_graph_t *graph, cleave_error_t *error) {
   cleave_named_rule_use_t *use = context;
   work_t *work = cleave_allocate_zeroed(1, sizeof *work);
-  if (work == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(work, error);
   work->use = use;
   work->graph = graph;
   cleave_view_builder_init(&work->builder, graph);
@@ -188,9 +182,7 @@ static cleave_status_t selector_create(void *context, const cleave_graph_t *grap
   cleave_message_t message = {.text = ""};
   (void)graph;
   selector_t *selector = cleave_allocate_zeroed(1, sizeof *selector);
-  if (selector == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(selector, error);
   selector->work = work;
   cleave_status_t status = work->is_over ? CLEAVE_OK
                                          : work->rule.partitioner->create_selector(
@@ -255,9 +247,7 @@ static cleave_status_t selector_filter(void *memory, const cleave_node_t *candid
     return CLEAVE_OK;
   }
   uint32_t *numbers = cleave_allocate(count, sizeof *numbers);
-  if (numbers == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(numbers, error);
   for (uint32_t k = 0; k < count; k++) {
     numbers[k] = work->numbers[candidates[k].index];
     keep[k] = true;
@@ -328,9 +318,7 @@ static cleave_status_t ask_review(work_t *work, const cleave_proposal_t *proposa
   bool *keep = cleave_arena_allocate(&work->scratch, proposal->node_count, sizeof *keep);
   attaching->attributes =
       cleave_arena_allocate(review->arena, ATTRIBUTE_LIMIT, sizeof *attaching->attributes);
-  if (keep == NULL || attaching->attributes == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(keep != NULL && attaching->attributes != NULL, error);
   for (uint32_t k = 0; k < proposal->node_count; k++) {
     keep[k] = true;
   }

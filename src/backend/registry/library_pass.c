@@ -88,9 +88,7 @@ static cleave_status_t make_view(editing_t *editing, cleave_error_t *error) {
   CLEAVE_TRY(note_constants(editing, error));
   drop_view(editing);
   editing->order = cleave_allocate(graph->live_node_count, sizeof *editing->order);
-  if (editing->order == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(editing->order, error);
   CLEAVE_TRY(cleave_graph_topological_order(graph, editing->order, NULL, error));
   cleave_view_builder_init(&editing->builder, graph);
   cleave_view_request_t request = {.nodes = editing->order, .node_count = (uint32_t)graph->live_node_count};
@@ -223,9 +221,7 @@ static cleave_status_t read_texts(editing_t *editing, const cleave_attribute_vie
                                   cleave_attribute_t *attribute, cleave_error_t *error) {
   const char **texts = cleave_arena_allocate(&editing->scratch, given->count, sizeof *texts);
   uint32_t length = 0;
-  if (texts == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(texts, error);
   for (uint32_t k = 0; k < given->count; k++) {
     CLEAVE_TRY(read_text(editing, given->strings[k], &texts[k], &length, error));
   }
@@ -297,9 +293,7 @@ static cleave_status_t insert_node(editing_t *editing, const cleave_new_node_t *
                                    cleave_error_t *error) {
   char name[NAME_SIZE];
   cleave_value_t *inputs = cleave_arena_allocate(&editing->scratch, wanted->input_count, sizeof *inputs);
-  if (inputs == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(inputs, error);
   for (uint32_t k = 0; k < wanted->input_count; k++) {
     inputs[k] = value_of_number(wanted->inputs[k]);
   }
@@ -331,9 +325,7 @@ static cleave_status_t do_add_node(editing_t *editing, const cleave_new_node_t *
   }
   cleave_attribute_t *attributes =
       cleave_arena_allocate(&editing->scratch, wanted->attribute_count, sizeof *attributes);
-  if (attributes == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(attributes, error);
   cleave_status_t status = CLEAVE_OK;
   uint32_t count = 0;
   while (count < wanted->attribute_count && status == CLEAVE_OK) {

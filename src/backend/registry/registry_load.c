@@ -74,9 +74,7 @@ static cleave_status_t open_isolated(cleave_context_t *context, const char *path
   }
   entry->library.path = cleave_copy_text(absolute, strlen(absolute));
   free(absolute);
-  if (entry->library.path == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(entry->library.path, error);
   entry->functions = &ISOLATED;
   const char *label = entry->text[0] != '\0' ? entry->text : strrchr(entry->library.path, '/') + 1;
   return cleave_isolate_open(path, entry->library.path, label, &context->log, options, &entry->isolate,
@@ -116,9 +114,7 @@ static cleave_status_t open_entry(cleave_context_t *context, const char *path, c
                                   cleave_registry_entry_t **out_entry, cleave_error_t *error) {
   *out_entry = NULL;
   cleave_registry_entry_t *entry = cleave_allocate_zeroed(1, sizeof *entry);
-  if (entry == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(entry, error);
   cleave_registry_entry_t *same = NULL;
   cleave_status_t status = CLEAVE_OK;
   entry->functions = &cleave_registry_local;

@@ -114,9 +114,7 @@ static cleave_status_t split_setting(const char *option, const char *text, bool 
   size_t end = strcspn(text, "=");
   char *copy = cleave_copy_text(text, strlen(text));
   *out_memory = copy;
-  if (copy == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(copy, error);
   size_t point = find_backend(copy, end);
   if (point == 0 || (needs_value && text[end] == '\0')) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
@@ -173,9 +171,7 @@ static cleave_status_t load(const char *text, cleave_error_t *error) {
     return cleave_registry_load(context, text, NULL, error);
   }
   char *name = cleave_copy_text(text, length);
-  if (name == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(name, error);
   cleave_status_t status = cleave_registry_load(context, text + length + 1, name, error);
   cleave_free(name);
   return status;
@@ -195,9 +191,7 @@ static cleave_status_t isolate(const char *text, cleave_error_t *error) {
     limits.ask_ms = limits.compile_ms = limits.run_ms = (uint32_t)(seconds * 1000.0);
   }
   char *name = cleave_copy_text(text, length);
-  if (name == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(name, error);
   cleave_status_t status = cleave_backend_isolate(context, name, &limits, error);
   cleave_free(name);
   return status;
@@ -207,9 +201,7 @@ static cleave_status_t isolate(const char *text, cleave_error_t *error) {
 static cleave_status_t check_isolated(const char *text, cleave_error_t *error) {
   const cleave_backend_handle_t *handle = NULL;
   char *name = cleave_copy_text(text, strcspn(text, "="));
-  if (name == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(name, error);
   cleave_status_t status = cleave_registry_find(context, name, &handle, error);
   cleave_free(name);
   return status;
@@ -230,9 +222,7 @@ static cleave_status_t configure(const char *text, cleave_error_t *error) {
 static cleave_status_t split_options(cleave_error_t *error) {
   backend_options = cleave_allocate_zeroed(options.count, sizeof *backend_options);
   texts = cleave_allocate_zeroed(options.count, sizeof *texts);
-  if (backend_options == NULL || texts == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(backend_options != NULL && texts != NULL, error);
   for (size_t k = 0; k < options.count; k++) {
     CLEAVE_TRY(split_setting("option", options.items[k], true, &backend_options[k], &texts[k], error));
   }

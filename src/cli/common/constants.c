@@ -35,10 +35,9 @@ static cleave_status_t load_all(const cleave_text_list_t *list, constants_t *con
   constants->tensors = cleave_allocate_zeroed(list->count, sizeof *constants->tensors);
   constants->views = cleave_allocate_zeroed(list->count, sizeof *constants->views);
   constants->pointers = cleave_allocate_zeroed(list->count, sizeof *constants->pointers);
-  if (constants->names == NULL || constants->tensors == NULL || constants->views == NULL ||
-      constants->pointers == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(constants->names != NULL && constants->tensors != NULL && constants->views != NULL &&
+                        constants->pointers != NULL,
+                    error);
   for (size_t k = 0; k < list->count; k++) {
     CLEAVE_TRY(load_one(list->items[k], &constants->names[k], &constants->tensors[k], error));
     constants->views[k] = cleave_tensor_view(constants->tensors[k]);

@@ -23,9 +23,8 @@ cleave_status_t cleave_settings_read(const cleave_text_list_t *list, cleave_sett
   out_settings->items = cleave_allocate_zeroed(list->count, sizeof *out_settings->items);
   out_settings->names = cleave_allocate_zeroed(list->count, sizeof *out_settings->names);
   out_settings->used = cleave_allocate_zeroed(list->count, sizeof *out_settings->used);
-  if (out_settings->items == NULL || out_settings->names == NULL || out_settings->used == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(out_settings->items != NULL && out_settings->names != NULL && out_settings->used != NULL,
+                    error);
   for (size_t k = 0; k < list->count; k++) {
     const char *equals = strchr(list->items[k], '=');
     if (equals == NULL || equals == list->items[k]) {
@@ -33,9 +32,7 @@ cleave_status_t cleave_settings_read(const cleave_text_list_t *list, cleave_sett
                               list->items[k]);
     }
     out_settings->names[k] = cleave_copy_text(list->items[k], (size_t)(equals - list->items[k]));
-    if (out_settings->names[k] == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(out_settings->names[k], error);
     out_settings->items[k] = (cleave_setting_t){.name = out_settings->names[k], .value = equals + 1};
     out_settings->count = k + 1;
   }
@@ -56,9 +53,7 @@ cleave_status_t cleave_rule_request(const cleave_text_list_t *paths, const cleav
                                     cleave_partition_request_t *out_request, cleave_error_t *error) {
   *out_request = (cleave_partition_request_t){.size = sizeof *out_request};
   cleave_rule_source_t *sources = cleave_allocate_zeroed(paths->count, sizeof *sources);
-  if (sources == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(sources, error);
   for (size_t k = 0; k < paths->count; k++) {
     sources[k].path = paths->items[k];
   }
@@ -104,9 +99,7 @@ static cleave_status_t list_given(const cleave_graph_t *graph, const cleave_text
   bool all = graph->default_input_count > 0 && holds_all(folder, graph);
   *out_count = 0;
   *out_names = cleave_allocate(graph->default_input_count, sizeof **out_names);
-  if (*out_names == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(*out_names, error);
   for (size_t k = 0; k < graph->default_input_count; k++) {
     const char *name = cleave_strings_text(&graph->strings, graph->default_inputs[k]);
     if (all || has_value_for(files, name)) {
@@ -271,9 +264,7 @@ static cleave_status_t start_inputs(size_t count, cleave_inputs_t *inputs, cleav
   inputs->tensors = cleave_allocate_zeroed(count, sizeof *inputs->tensors);
   inputs->views = cleave_allocate_zeroed(count, sizeof *inputs->views);
   inputs->pointers = cleave_allocate_zeroed(count, sizeof *inputs->pointers);
-  if (inputs->tensors == NULL || inputs->views == NULL || inputs->pointers == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(inputs->tensors != NULL && inputs->views != NULL && inputs->pointers != NULL, error);
   inputs->count = count;
   return CLEAVE_OK;
 }

@@ -288,10 +288,9 @@ static cleave_status_t start(cleave_size_finder_t *finder, cleave_error_t *error
   finder->symbols = cleave_allocate(finder->symbol_count, sizeof *finder->symbols);
   finder->sources = cleave_allocate_zeroed(finder->symbol_count, sizeof *finder->sources);
   finder->shape_of = cleave_allocate(count, sizeof *finder->shape_of);
-  if (sizes->types == NULL || sizes->pointers == NULL || sizes->dims == NULL || finder->symbols == NULL ||
-      finder->sources == NULL || finder->shape_of == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(sizes->types != NULL && sizes->pointers != NULL && sizes->dims != NULL &&
+                        finder->symbols != NULL && finder->sources != NULL && finder->shape_of != NULL,
+                    error);
   memset(finder->symbols, 0xff, finder->symbol_count * sizeof *finder->symbols);
   memset(finder->shape_of, 0xff, count * sizeof *finder->shape_of);
   return CLEAVE_OK;

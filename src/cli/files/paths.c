@@ -15,9 +15,7 @@ enum { MAX_PATH = 4096 };
 cleave_status_t cleave_paths_add(cleave_paths_t *paths, const char *path, cleave_error_t *error) {
   CLEAVE_TRY(cleave_array_reserve(paths, 1, error));
   char *copy = cleave_copy_text(path, strlen(path));
-  if (copy == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(copy, error);
   cleave_array_push_reserved(paths, copy);
   return CLEAVE_OK;
 }

@@ -63,9 +63,7 @@ static cleave_status_t find_peak(cleave_inspection_t *inspection, cleave_error_t
   const cleave_graph_t *graph = inspection->graph;
   uint32_t bound = cleave_graph_value_bound(graph);
   uint32_t *uses_left = cleave_allocate(bound, sizeof *uses_left);
-  if (uses_left == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(uses_left, error);
   for (uint32_t k = 0; k < bound; k++) {
     uses_left[k] = cleave_graph_value(graph, (cleave_value_t){k})->use_count;
   }
@@ -102,9 +100,7 @@ cleave_status_t cleave_inspection_init(cleave_inspection_t *inspection, const cl
   inspection->order = cleave_allocate(graph->live_node_count, sizeof *inspection->order);
   inspection->needed = cleave_allocate(cleave_graph_node_bound(graph), sizeof *inspection->needed);
   inspection->removed_count = cleave_model_dead_count(job->model);
-  if (inspection->order == NULL || inspection->needed == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(inspection->order != NULL && inspection->needed != NULL, error);
   CLEAVE_TRY(cleave_graph_topological_order(graph, inspection->order, NULL, error));
   CLEAVE_TRY(cleave_graph_find_needed(graph, inspection->needed, error));
   for (size_t k = 0; k < graph->live_node_count; k++) {

@@ -27,9 +27,7 @@ static cleave_status_t compare_answer(const cleave_run_t *run, int64_t answer,
                                       cleave_error_t *error) {
   uint32_t count = cleave_model_output_count(run->job.model);
   checks->lines = cleave_allocate_zeroed(count, sizeof *checks->lines);
-  if (checks->lines == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(checks->lines, error);
   checks->matches = true;
   for (uint32_t k = 0; k < count; k++) {
     cleave_run_check_t *line = &checks->lines[k];
@@ -62,9 +60,7 @@ static cleave_status_t check_batches(cleave_run_t *run, cleave_error_t *error) {
   uint32_t count = cleave_model_output_count(run->job.model);
   cleave_status_t status = CLEAVE_OK;
   cleave_tensor_t **expected = cleave_allocate_zeroed(count, sizeof *expected);
-  if (expected == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(expected, error);
   for (uint32_t k = 0; k < count; k++) {
     cleave_tensor_view_t view;
     size_t bytes = 0;

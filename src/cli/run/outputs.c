@@ -56,9 +56,7 @@ static cleave_status_t write_folder(const cleave_job_t *job, const char *folder,
   cleave_status_t status = CLEAVE_OK;
   uint32_t count = cleave_model_output_count(job->model);
   cleave_tensor_t **tensors = cleave_allocate_zeroed(count, sizeof *tensors);
-  if (tensors == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(tensors, error);
   for (uint32_t k = 0; k < count; k++) {
     CLEAVE_TRY_CLEANUP(copy_output(job, k, &tensors[k], error));
   }

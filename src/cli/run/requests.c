@@ -210,9 +210,7 @@ static cleave_status_t make_sessions(cleave_run_requests_t *requests, const clea
                                      cleave_error_t *error) {
   requests->joined = 1.0;
   requests->sessions = cleave_allocate_zeroed((size_t)requests->session_count, sizeof(cleave_session_t *));
-  if (requests->sessions == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(requests->sessions, error);
   requests->sessions[0] = job->session;
   for (int64_t k = 1; k < requests->session_count; k++) {
     CLEAVE_TRY(cleave_job_add_session(job, &requests->sessions[k], error));
@@ -251,16 +249,12 @@ static cleave_status_t make_outputs(cleave_run_requests_t *requests, client_t *c
   requests->output_count = count;
   requests->outputs =
       cleave_allocate_zeroed((size_t)requests->concurrency * count, sizeof(cleave_tensor_t *));
-  if (requests->outputs == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(requests->outputs, error);
   for (int64_t k = 0; k < requests->concurrency; k++) {
     client_t *client = &clients[k];
     client->views = cleave_allocate_zeroed(count, sizeof *client->views);
     client->outputs = cleave_allocate_zeroed(count, sizeof *client->outputs);
-    if (client->views == NULL || client->outputs == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(client->views != NULL && client->outputs != NULL, error);
     for (uint32_t o = 0; o < count; o++) {
       cleave_port_t port;
       cleave_tensor_t **output = &requests->outputs[(size_t)k * count + o];
@@ -285,9 +279,7 @@ static cleave_status_t prepare(load_t *load, client_t *clients, const cleave_job
   }
   CLEAVE_TRY(make_sessions(requests, job, error));
   load->free = cleave_allocate_zeroed((size_t)requests->session_count, sizeof(cleave_session_t *));
-  if (load->free == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(load->free, error);
   load->free_count = requests->session_count;
   memcpy((void *)load->free, (const void *)requests->sessions,
          (size_t)requests->session_count * sizeof(cleave_session_t *));

@@ -111,9 +111,7 @@ static cleave_status_t read_numbers(const cleave_protobuf_t *message, uint32_t n
 static cleave_status_t read_ints(cleave_onnx_model_t *model, const cleave_protobuf_t *message, size_t count,
                                  cleave_attribute_t *value, cleave_error_t *error) {
   uint64_t *words = cleave_arena_allocate(&model->arena, count, sizeof *words);
-  if (words == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(words, error);
   CLEAVE_TRY(read_numbers(message, ONNX_ATTRIBUTE_INTS, CLEAVE_WIRE_VARINT, words, error));
   value->kind = CLEAVE_ATTRIBUTE_INTS;
   value->count = (uint32_t)count;
@@ -125,9 +123,7 @@ static cleave_status_t read_floats(cleave_onnx_model_t *model, const cleave_prot
                                    cleave_attribute_t *value, cleave_error_t *error) {
   uint64_t *words = cleave_arena_allocate(&model->arena, count, sizeof *words);
   float *floats = cleave_arena_allocate(&model->arena, count, sizeof *floats);
-  if (words == NULL || floats == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(words != NULL && floats != NULL, error);
   CLEAVE_TRY(read_numbers(message, ONNX_ATTRIBUTE_FLOATS, CLEAVE_WIRE_FIXED32, words, error));
   for (size_t k = 0; k < count; k++) {
     uint32_t bits = (uint32_t)words[k];
@@ -142,9 +138,7 @@ static cleave_status_t read_floats(cleave_onnx_model_t *model, const cleave_prot
 static cleave_status_t read_strings(cleave_onnx_model_t *model, const cleave_protobuf_t *message,
                                     size_t count, cleave_attribute_t *value, cleave_error_t *error) {
   const char **strings = cleave_arena_allocate(&model->arena, count, sizeof *strings);
-  if (strings == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(strings, error);
   cleave_protobuf_t reader = *message;
   cleave_protobuf_field_t field;
   size_t position = 0;
@@ -184,9 +178,7 @@ static cleave_status_t read_text(cleave_onnx_model_t *model, const attribute_fie
                                  cleave_attribute_t *value, cleave_error_t *error) {
   const char *text =
       cleave_arena_copy_text(&model->arena, (const char *)fields->text.data, fields->text.size);
-  if (text == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(text, error);
   value->kind = CLEAVE_ATTRIBUTE_STRING;
   value->s = text;
   value->count = (uint32_t)strlen(text);

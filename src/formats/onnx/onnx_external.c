@@ -41,9 +41,7 @@ static cleave_status_t find_folder(cleave_onnx_source_t *source, cleave_error_t 
   size_t length = 0;
   const char *folder = cleave_path_folder(cleave_file_path(source->file), &length);
   char *copy = length > 0 ? cleave_copy_text(folder, length) : cleave_copy_text(".", 1);
-  if (copy == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(copy, error);
   source->folder = realpath(copy, NULL);
   cleave_free(copy);
   return source->folder != NULL ? CLEAVE_OK
@@ -87,9 +85,7 @@ static cleave_status_t find_file(cleave_onnx_source_t *source, cleave_bytes_t lo
   }
   CLEAVE_TRY(cleave_array_reserve(&source->data_files, 1, error));
   char *copy = cleave_copy_text((const char *)location.data, location.size);
-  if (copy == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(copy, error);
   cleave_status_t status = CLEAVE_OK;
   if (strlen(copy) != location.size || !cleave_path_stays_below(copy)) {
     status = cleave_error_set(error, CLEAVE_ERROR_FORMAT,

@@ -150,9 +150,7 @@ cleave_status_t cleave_onnx_node_parse(cleave_onnx_model_t *model, cleave_string
   node.inputs = cleave_arena_allocate(&model->arena, counts.inputs, sizeof *node.inputs);
   node.outputs = cleave_arena_allocate(&model->arena, counts.outputs, sizeof *node.outputs);
   node.attributes = cleave_arena_allocate(&model->arena, counts.attributes, sizeof *node.attributes);
-  if (node.inputs == NULL || node.outputs == NULL || node.attributes == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(node.inputs != NULL && node.outputs != NULL && node.attributes != NULL, error);
   cleave_error_t reason = CLEAVE_ERROR_INIT;
   cleave_status_t status = fill_node(model, names, message, &node, &reason);
   if (status != CLEAVE_OK) {

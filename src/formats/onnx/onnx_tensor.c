@@ -168,9 +168,7 @@ static cleave_status_t convert_field(const cleave_protobuf_t *reader, const clea
   CLEAVE_TRY(cleave_protobuf_count(reader, field, wire, &count, error));
   uint64_t few[16];
   uint64_t *words = count <= 16 ? few : cleave_allocate(count, sizeof *words);
-  if (words == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(words, error);
   cleave_status_t status = cleave_protobuf_numbers(reader, field, wire, words, error);
   if (status == CLEAVE_OK) {
     narrow(words, count, tensor->dtype,

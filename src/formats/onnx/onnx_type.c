@@ -49,9 +49,7 @@ static cleave_status_t parse_shape(cleave_onnx_model_t *model, const cleave_prot
   info->rank = rank;
   if (rank > 0 && rank <= CLEAVE_MAX_RANK) {
     info->dims = cleave_arena_copy(&model->arena, dims, (size_t)rank * sizeof *dims);
-    if (info->dims == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(info->dims, error);
   }
   return CLEAVE_OK;
 }

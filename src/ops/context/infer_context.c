@@ -184,9 +184,7 @@ cleave_status_t cleave_infer_set_rank(cleave_infer_t *infer, cleave_fact_t *fact
   }
   if (rank > 0 && fact->dims == NULL) {
     fact->dims = cleave_arena_allocate(infer->arena, (size_t)rank, sizeof *fact->dims);
-    if (fact->dims == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(fact->dims, error);
   }
   for (int32_t d = 0; d < rank; d++) {
     fact->dims[d] = CLEAVE_DIM_UNKNOWN;
@@ -284,9 +282,7 @@ cleave_status_t cleave_infer_set_elements(cleave_infer_t *infer, cleave_fact_t *
   }
   if (fact->elements == NULL) {
     fact->elements = cleave_arena_allocate(infer->arena, (size_t)count + 1, sizeof *fact->elements);
-    if (fact->elements == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(fact->elements, error);
     fact->changed = true;
   }
   for (int64_t k = 0; k < count; k++) {

@@ -82,10 +82,9 @@ static cleave_status_t make_view(asking_t *asking, cleave_error_t *error) {
   asking->outputs = cleave_arena_allocate(arena, infer->output_count, sizeof *asking->outputs);
   asking->answers = cleave_arena_allocate(arena, infer->output_count, sizeof *asking->answers);
   asking->dims = cleave_arena_allocate(arena, infer->output_count, sizeof *asking->dims);
-  if (asking->values == NULL || asking->ports == NULL || asking->inputs == NULL || asking->outputs == NULL ||
-      asking->answers == NULL || asking->dims == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(asking->values != NULL && asking->ports != NULL && asking->inputs != NULL &&
+                        asking->outputs != NULL && asking->answers != NULL && asking->dims != NULL,
+                    error);
   view_inputs(asking);
   view_outputs(asking);
   asking->node = (cleave_node_view_t){.size = sizeof asking->node,

@@ -77,9 +77,7 @@ static cleave_status_t load_fact(driver_t *driver, uint32_t index, cleave_error_
     return CLEAVE_OK;
   }
   fact->dims = cleave_arena_copy(&driver->arena, record->dims, (size_t)record->rank * sizeof *fact->dims);
-  if (fact->dims == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(fact->dims, error);
   for (int32_t d = 0; record->producer != CLEAVE_INDEX_NONE && d < record->rank; d++) {
     if (cleave_dim_is_symbolic(fact->dims[d])) {
       fact->dims[d] = CLEAVE_DIM_UNKNOWN;
@@ -96,9 +94,7 @@ static cleave_status_t create(driver_t *driver, cleave_graph_t *graph, cleave_er
   driver->graph = graph;
   driver->facts = cleave_allocate_zeroed((size_t)value_bound + 1, sizeof *driver->facts);
   driver->order = cleave_allocate((size_t)live_count + 1, sizeof *driver->order);
-  if (driver->facts == NULL || driver->order == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(driver->facts != NULL && driver->order != NULL, error);
   CLEAVE_TRY(create_queue(&driver->ready, live_count, node_bound, error));
   CLEAVE_TRY(create_queue(&driver->assumable, live_count, node_bound, error));
   CLEAVE_TRY(cleave_graph_topological_order(graph, driver->order, NULL, error));
@@ -158,9 +154,7 @@ static void spread_changes(driver_t *driver, cleave_node_t node) {
 static cleave_status_t reserve_ports(driver_t *driver, size_t count, cleave_error_t *error) {
   if (count > driver->port_capacity) {
     cleave_fact_t **ports = cleave_reallocate(driver->ports, count * 2, sizeof *ports);
-    if (ports == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(ports, error);
     driver->ports = ports;
     driver->port_capacity = count * 2;
   }

@@ -22,9 +22,7 @@ cleave_status_t cleave_explainer_create(const cleave_graph_t *graph, cleave_expl
                                         cleave_error_t *error) {
   *out_explainer = NULL;
   cleave_explainer_t *x = cleave_allocate_zeroed(1, sizeof *x);
-  if (x == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(x, error);
   x->graph = graph;
   cleave_status_t status = cleave_contraction_create(graph, &x->contraction, error);
   if (status == CLEAVE_OK) {
@@ -98,9 +96,7 @@ static bool may_take(const cleave_pattern_node_t *part, const cleave_op_t *op) {
 
 static cleave_status_t find_anchors(cleave_explainer_t *x, cleave_error_t *error) {
   uint8_t *marks = cleave_arena_allocate(&x->pattern_arena, x->pattern->node_count, 1);
-  if (marks == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(marks, error);
   mark_anchors(x, x->pattern->root, marks);
   x->anchors.count = 0;
   CLEAVE_TRY(cleave_array_reserve(&x->anchors, x->contraction->node_count, error));

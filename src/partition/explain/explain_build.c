@@ -16,9 +16,7 @@ cleave_status_t cleave_explainer_copy_parts(cleave_explainer_t *x, cleave_error_
   cleave_arena_reset(&x->build_arena);
   x->built = cleave_arena_allocate(
       &x->build_arena, n + 2 * (size_t)x->constraint_count + CLEAVE_MATCH_MAX_UNNAMED, sizeof *x->built);
-  if (x->built == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(x->built, error);
   memcpy(x->built, x->pattern->nodes, n * sizeof *x->built);
   x->built_count = (uint32_t)n;
   x->trial_pattern = *x->pattern;
@@ -251,9 +249,7 @@ static void reach(const cleave_explainer_t *x, uint32_t part, uint8_t *reached) 
 static cleave_status_t name_all(cleave_explainer_t *x, cleave_error_t *error) {
   const char **labels = cleave_arena_allocate(&x->build_arena, (size_t)x->built_count + 1, sizeof *labels);
   uint32_t count = 0;
-  if (labels == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(labels, error);
   for (uint32_t p = 0; p < x->built_count; p++) {
     const char *label = x->built[p].label;
     uint32_t known = 0;
@@ -262,9 +258,7 @@ static cleave_status_t name_all(cleave_explainer_t *x, cleave_error_t *error) {
     }
     if (label == NULL) {
       label = cleave_arena_format(&x->build_arena, "#%u", (unsigned)p);
-      if (label == NULL) {
-        return cleave_error_out_of_memory(error);
-      }
+      CLEAVE_TRY_MEMORY(label, error);
       x->built[p].label = label;
       known = count;
     }
@@ -279,9 +273,7 @@ static cleave_status_t name_all(cleave_explainer_t *x, cleave_error_t *error) {
 
 cleave_status_t cleave_explainer_finish_parts(cleave_explainer_t *x, bool names_all, cleave_error_t *error) {
   uint8_t *reached = cleave_arena_allocate(&x->build_arena, x->built_count, 1);
-  if (reached == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(reached, error);
   reach(x, x->trial_pattern.root, reached);
   for (uint32_t p = 0; p < x->built_count; p++) {
     if (reached[p] == 0) {

@@ -135,10 +135,9 @@ cleave_status_t cleave_explainer_take_apart(cleave_explainer_t *x, const cleave_
   x->seen = cleave_arena_allocate(arena, n, sizeof *x->seen);
   x->skeleton = cleave_arena_allocate(arena, most, sizeof *x->skeleton);
   x->details = cleave_arena_allocate(arena, most, sizeof *x->details);
-  if (x->constraints == NULL || x->constraint_starts == NULL || x->parents == NULL || x->seen == NULL ||
-      x->skeleton == NULL || x->details == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(x->constraints != NULL && x->constraint_starts != NULL && x->parents != NULL &&
+                        x->seen != NULL && x->skeleton != NULL && x->details != NULL,
+                    error);
   x->is_tree = true;
   x->has_group = false;
   memset(x->parents, 0xff, n * sizeof *x->parents);
@@ -181,9 +180,8 @@ cleave_status_t cleave_explainer_trial_create(cleave_explainer_t *x, trial_t *ou
   out_trial->states = cleave_arena_allocate(arena, (size_t)x->constraint_count + 1, 1);
   out_trial->edges = cleave_arena_allocate(arena, (size_t)x->constraint_count + 1, 1);
   out_trial->choices = cleave_arena_allocate(arena, n, sizeof *out_trial->choices);
-  if (out_trial->states == NULL || out_trial->edges == NULL || out_trial->choices == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(out_trial->states != NULL && out_trial->edges != NULL && out_trial->choices != NULL,
+                    error);
   memset(out_trial->choices, 0xff, n * sizeof *out_trial->choices);
   return CLEAVE_OK;
 }

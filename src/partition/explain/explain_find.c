@@ -37,9 +37,7 @@ static cleave_status_t bind(finder_t *finder, const cleave_match_t *match, cleav
   cleave_explainer_t *x = finder->x;
   binding_t *bindings = cleave_arena_allocate(&x->trial_arena, x->built_count, sizeof *bindings);
   cleave_node_t *nodes = cleave_arena_copy(finder->arena, match->nodes, match->node_count * sizeof *nodes);
-  if (bindings == NULL || nodes == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(bindings != NULL && nodes != NULL, error);
   for (uint32_t p = 0; p < x->built_count; p++) {
     bindings[p] = (binding_t){CLEAVE_NODE_NONE, CLEAVE_VALUE_NONE, 0};
     for (uint32_t k = 0; k < match->pattern->label_count; k++) {
@@ -299,14 +297,10 @@ cleave_status_t cleave_explainer_find(cleave_explainer_t *x, trial_t *trial, uin
   finding->node_count = finder.node_count;
   fault_t *faults = cleave_arena_allocate(
       &x->trial_arena, (size_t)x->constraint_count + CLEAVE_MATCH_MAX_UNNAMED, sizeof *faults);
-  if (faults == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(faults, error);
   uint32_t count = list_faults(&finder, faults);
   cleave_mismatch_t *mismatches = cleave_arena_allocate(arena, (size_t)count + 1, sizeof *mismatches);
-  if (mismatches == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(mismatches, error);
   for (uint32_t k = 0; k < count; k++) {
     CLEAVE_TRY(cleave_explain_words(&finder, &faults[k], &mismatches[k], error));
   }

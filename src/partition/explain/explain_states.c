@@ -31,9 +31,7 @@ cleave_status_t cleave_history_create(const cleave_plan_t *plan, cleave_fold_fun
                                       cleave_error_t *error) {
   *out_history = NULL;
   cleave_history_t *history = cleave_allocate_zeroed(1, sizeof *history);
-  if (history == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(history, error);
   history->plan = plan;
   history->fold = fold;
   history->fold_context = fold_context;
@@ -114,9 +112,7 @@ static cleave_status_t add_state(cleave_history_t *history, size_t step, cleave_
   }
   CLEAVE_TRY(cleave_array_reserve(&history->states, 1, error));
   cleave_history_state_t *state = cleave_allocate_zeroed(1, sizeof *state);
-  if (state == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(state, error);
   state->step = step;
   state->graph = is_last ? plan->graph : plan->source;
   if (!is_last && step > 0) {

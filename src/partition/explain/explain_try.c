@@ -29,9 +29,7 @@ static cleave_status_t check_cycle(attempt_t *attempt, const cleave_match_t *mat
   cleave_contraction_t *contraction = attempt->x->contraction;
   cleave_contraction_result_t result;
   uint32_t *positions = cleave_arena_allocate(&attempt->x->trial_arena, match->node_count, sizeof *positions);
-  if (positions == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(positions, error);
   for (uint32_t k = 0; k < match->node_count; k++) {
     positions[k] = contraction->positions[match->nodes[k].index];
   }
@@ -133,9 +131,7 @@ cleave_status_t cleave_explain_fix(const finder_t *finder, uint32_t anchor, cons
   CLEAVE_TRY(cleave_explainer_copy_parts(x, error));
   cleave_node_t *nodes =
       cleave_arena_allocate(&x->trial_arena, (size_t)finding->mismatch_count + 1, sizeof *nodes);
-  if (nodes == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(nodes, error);
   attempt_t attempt = {.x = x, .nodes = nodes, .error = error};
   for (uint32_t k = 0; k < finding->mismatch_count && possible; k++) {
     text.length = 0;

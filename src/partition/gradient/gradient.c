@@ -155,9 +155,7 @@ static cleave_status_t prepare_call(walk_t *walk, const cleave_gradient_rule_t *
   *call = (cleave_gradient_call_t){.node = node, .outputs = outputs, .input_count = input_count};
   call->inputs = cleave_arena_allocate(&walk->arena, input_count, sizeof *call->inputs);
   call->is_zero = cleave_arena_allocate(&walk->arena, input_count, sizeof *call->is_zero);
-  if (outputs == NULL || call->inputs == NULL || call->is_zero == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(outputs != NULL && call->inputs != NULL && call->is_zero != NULL, error);
   *out_any = false;
   for (uint32_t k = 0; k < output_count; k++) {
     cleave_value_t value = cleave_node_output(graph, node, k);

@@ -105,9 +105,7 @@ static cleave_status_t copy_node(resolving_t *resolving, cleave_node_t node, cle
   bool has_copy = false;
   cleave_value_t *from = cleave_allocate(inputs + 1, sizeof *from);
   cleave_node_t made = CLEAVE_NODE_NONE;
-  if (from == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(from, error);
   for (uint32_t k = 0; k < inputs; k++) {
     from[k] = cleave_node_input(graph, node, k);
     if (cleave_value_exists(from[k]) && is_placed(resolving, from[k])) {

@@ -227,10 +227,10 @@ static cleave_status_t allocate(recompute_t *state, cleave_error_t *error) {
   state->profile = cleave_allocate_zeroed(nodes, sizeof *state->profile);
   state->values = cleave_allocate_zeroed(values, sizeof *state->values);
   state->nodes = cleave_allocate_zeroed(nodes, sizeof *state->nodes);
-  if (state->order == NULL || state->late == NULL || state->depth == NULL || state->backward == NULL ||
-      state->profile == NULL || state->values == NULL || state->nodes == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(state->order != NULL && state->late != NULL && state->depth != NULL &&
+                        state->backward != NULL && state->profile != NULL && state->values != NULL &&
+                        state->nodes != NULL,
+                    error);
   for (uint32_t k = 0; k < values; k++) {
     state->values[k] =
         (recompute_value_t){.root = k, .first_in = CLEAVE_INDEX_NONE, .last_in = CLEAVE_INDEX_NONE};

@@ -29,9 +29,7 @@ cleave_status_t cleave_boundary_log_create(const cleave_graph_t *graph, cleave_b
                                            cleave_error_t *error) {
   size_t bound = (size_t)cleave_graph_node_bound(graph) + 1;
   cleave_boundary_log_t *log = cleave_allocate_zeroed(1, sizeof *log);
-  if (log == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(log, error);
   log->first = cleave_allocate(bound, sizeof *log->first);
   if (log->first == NULL) {
     cleave_free(log);
@@ -60,9 +58,7 @@ cleave_status_t cleave_boundary_log_stop(cleave_boundary_log_t *log, cleave_node
   }
   cleave_stop_t stop = {cause, rule, log->first[node.index],
                         cleave_arena_copy_text(&log->arena, text, strlen(text))};
-  if (stop.text == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(stop.text, error);
   uint32_t index = (uint32_t)log->stops.count;
   CLEAVE_ARRAY_PUSH(&log->stops, stop, error);
   log->first[node.index] = index;

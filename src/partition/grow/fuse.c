@@ -253,9 +253,7 @@ static cleave_status_t keep(fuser_t *fuser, const cleave_match_t *match, cleave_
     const char *label = match->node_labels[k];
     if (label[0] != '\0') {
       label = cleave_arena_copy_text(&partitioner->plan->arena, label, strlen(label));
-      if (label == NULL) {
-        return cleave_error_out_of_memory(error);
-      }
+      CLEAVE_TRY_MEMORY(label, error);
     } else {
       label = "";
     }

@@ -24,9 +24,7 @@ static cleave_status_t list_rules(cleave_plan_t *plan, const cleave_ruleset_t *c
     count += rulesets[s]->rule_count;
   }
   plan->rules = cleave_arena_allocate(&plan->arena, count + 1, sizeof *plan->rules);
-  if (plan->rules == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(plan->rules, error);
   for (uint32_t s = 0; s < ruleset_count; s++) {
     const char *name = NULL;
     const char *backend = NULL;
@@ -88,9 +86,7 @@ static cleave_status_t run_ruleset(cleave_partitioner_t *partitioner, cleave_err
   const cleave_ruleset_t *ruleset = partitioner->ruleset;
   cleave_status_t status = CLEAVE_OK;
   scheduled_rule_t *schedule = cleave_allocate((size_t)ruleset->rule_count + 1, sizeof *schedule);
-  if (schedule == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(schedule, error);
   for (uint32_t k = 0; k < ruleset->rule_count; k++) {
     schedule[k] = (scheduled_rule_t){&ruleset->rules[k], k};
   }

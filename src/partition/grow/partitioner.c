@@ -18,9 +18,7 @@ cleave_status_t cleave_partitioner_create(const cleave_graph_t *graph,
                                           cleave_partitioner_t **out_partitioner, cleave_error_t *error) {
   cleave_status_t status = CLEAVE_OK;
   cleave_partitioner_t *partitioner = cleave_allocate_zeroed(1, sizeof *partitioner);
-  if (partitioner == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(partitioner, error);
   partitioner->graph = graph;
   partitioner->options = options;
   partitioner->max_notes =
@@ -96,9 +94,7 @@ cleave_status_t cleave_partitioner_note(cleave_partitioner_t *partitioner, cleav
   size_t kept = length < 0 ? 0 : (size_t)length < sizeof text ? (size_t)length : sizeof text - 1;
   cleave_plan_note_t note = {kind, partitioner->contraction->nodes[position], rule,
                              cleave_arena_copy_text(&partitioner->plan->arena, text, kept)};
-  if (note.reason == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(note.reason, error);
   CLEAVE_ARRAY_PUSH(&partitioner->notes, note, error);
   return CLEAVE_OK;
 }
@@ -117,9 +113,7 @@ static cleave_status_t find_cache(cleave_partitioner_t *partitioner, const char 
     }
   }
   cleave_support_cache_t *cache = cleave_allocate_zeroed(1, sizeof *cache);
-  if (cache == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(cache, error);
   cache->backend = backend;
   cache->answers = cleave_allocate_zeroed((size_t)partitioner->contraction->node_count + 1, 1);
   if (cache->answers == NULL) {

@@ -86,9 +86,7 @@ static cleave_status_t order_units(builder_t *builder, cleave_error_t *error) {
   const cleave_contraction_t *c = builder->partitioner->contraction;
   cleave_plan_t *plan = builder->plan;
   cleave_plan_step_t *steps = cleave_arena_allocate(&plan->arena, (size_t)c->node_count + 1, sizeof *steps);
-  if (steps == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(steps, error);
   plan->steps = steps;
   for (uint32_t p = 0; p < c->node_count; p++) {
     uint32_t unit = unit_of(builder, p);
@@ -164,9 +162,7 @@ static cleave_status_t fill_region(builder_t *builder, const cleave_found_region
                     partitioner->fusion_nodes.items[partitioner->fusions.items[fusion].first] == positions[k];
   }
   uint32_t *fusions = cleave_arena_allocate(&plan->arena, (size_t)fusion_count + 1, sizeof *fusions);
-  if (nodes == NULL || fusions == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(nodes != NULL && fusions != NULL, error);
   region->rule = found->rule;
   region->backend = plan->rules[found->rule].backend;
   region->node_count = found->count;
@@ -202,9 +198,7 @@ static cleave_status_t fill_regions(builder_t *builder, cleave_error_t *error) {
   cleave_plan_t *plan = builder->plan;
   cleave_plan_region_t *regions =
       cleave_arena_allocate(&plan->arena, (size_t)plan->region_count + 1, sizeof *regions);
-  if (regions == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(regions, error);
   plan->regions = regions;
   for (uint32_t k = 0; k < plan->region_count; k++) {
     const cleave_found_region_t *found = &builder->partitioner->regions.items[builder->found_of[k]];
@@ -218,18 +212,14 @@ static cleave_status_t fill_fusions(builder_t *builder, cleave_error_t *error) {
   cleave_plan_t *plan = builder->plan;
   cleave_plan_fusion_t *fusions =
       cleave_arena_allocate(&plan->arena, (size_t)plan->fusion_count + 1, sizeof *fusions);
-  if (fusions == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(fusions, error);
   plan->fusions = fusions;
   for (size_t k = 0; k < partitioner->fusions.count; k++) {
     const cleave_found_fusion_t *found = &partitioner->fusions.items[k];
     cleave_plan_fusion_t *fusion = &fusions[builder->new_fusion[k]];
     cleave_node_t *nodes = cleave_arena_allocate(&plan->arena, found->count, sizeof *nodes);
     const char **labels = cleave_arena_allocate(&plan->arena, found->count, sizeof *labels);
-    if (nodes == NULL || labels == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(nodes != NULL && labels != NULL, error);
     const cleave_attribute_t *own = found->attributes; /* of one fusion: in the plan's arena already */
     const cleave_attribute_t **attributes = &own;
     if (found->attributes == found->source->attributes) {
@@ -261,9 +251,7 @@ static cleave_status_t fill_nodes(builder_t *builder, cleave_error_t *error) {
   size_t bound = (size_t)cleave_graph_node_bound(partitioner->graph) + 1;
   uint32_t *regions = cleave_arena_allocate(&plan->arena, bound, sizeof *regions);
   uint32_t *fusions = cleave_arena_allocate(&plan->arena, bound, sizeof *fusions);
-  if (regions == NULL || fusions == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(regions != NULL && fusions != NULL, error);
   memset(regions, 0xff, bound * sizeof *regions);
   memset(fusions, 0xff, bound * sizeof *fusions);
   for (uint32_t p = 0; p < c->node_count; p++) {

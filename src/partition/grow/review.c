@@ -314,9 +314,7 @@ cleave_status_t cleave_partitioner_review(cleave_partitioner_t *partitioner,
   }
   uint32_t region = (uint32_t)partitioner->regions.count;
   cleave_node_t *nodes = cleave_allocate(count, sizeof *nodes);
-  if (nodes == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(nodes, error);
   for (uint32_t k = 0; k < count; k++) {
     partitioner->region_of[positions[k]] = region;
   }

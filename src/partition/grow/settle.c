@@ -150,9 +150,7 @@ static cleave_status_t ask_last(settler_t *settler, const uint32_t *positions, u
   const cleave_rule_t *rule = settler->rule;
   cleave_node_t *nodes = cleave_arena_allocate(&settler->arena, count, sizeof *nodes);
   const char **labels = cleave_arena_allocate(&settler->arena, count, sizeof *labels);
-  if (nodes == NULL || labels == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(nodes != NULL && labels != NULL, error);
   for (uint32_t k = 0; k < count; k++) {
     nodes[k] = partitioner->contraction->nodes[positions[k]];
     labels[k] = "";
@@ -259,9 +257,7 @@ static cleave_status_t settle_one(settler_t *settler, waiting_t waiting, cleave_
   cleave_review_t review = {.accept = true,
                             .arena = &settler->arena,
                             .keep = cleave_arena_allocate(&settler->arena, count, sizeof *review.keep)};
-  if (positions == NULL || review.keep == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(positions != NULL && review.keep != NULL, error);
   memset(review.keep, true, count * sizeof *review.keep);
   bool by_threshold = false;
   cleave_candidate_t candidate = {settler->rule, rule_index, positions, count};

@@ -129,9 +129,7 @@ static cleave_status_t add_anchors(cleave_matcher_t *m, uint32_t index, uint8_t 
 cleave_status_t cleave_matcher_anchors(cleave_matcher_t *matcher, const uint32_t **out_positions,
                                        uint32_t *out_count, cleave_error_t *error) {
   uint8_t *marks = cleave_allocate_zeroed(matcher->pattern->node_count, 1);
-  if (marks == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(marks, error);
   matcher->anchors.count = 0;
   cleave_status_t status = add_anchors(matcher, matcher->pattern->root, marks, error);
   cleave_free(marks);

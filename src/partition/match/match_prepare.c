@@ -28,9 +28,7 @@ cleave_status_t cleave_matcher_create(const cleave_contraction_t *contraction, c
   uint32_t n = contraction->node_count;
   size_t key_count = (size_t)CLEAVE_OP_COUNT + graph->custom_ops.count;
   cleave_matcher_t *matcher = cleave_allocate_zeroed(1, sizeof *matcher);
-  if (matcher == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(matcher, error);
   matcher->contraction = contraction;
   matcher->graph = graph;
   matcher->op_key_count = (uint32_t)key_count;
@@ -66,9 +64,7 @@ cleave_status_t cleave_matcher_grow(cleave_matcher_t *matcher, cleave_error_t *e
   size_t wanted = (size_t)matcher->contraction->node_count + 1;
   if (wanted > matcher->owner_capacity) {
     uint32_t *owners = cleave_reallocate(matcher->owners, wanted * 2, sizeof *owners);
-    if (owners == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(owners, error);
     matcher->owners = owners;
     matcher->owner_capacity = wanted * 2;
   }
@@ -223,9 +219,7 @@ static cleave_status_t prepare_entries(cleave_matcher_t *matcher, cleave_error_t
   const cleave_pattern_t *pattern = matcher->pattern;
   matcher->is_entered =
       cleave_arena_allocate(&matcher->arena, pattern->node_count, sizeof *matcher->is_entered);
-  if (matcher->is_entered == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(matcher->is_entered, error);
   memset(matcher->is_entered, 0, pattern->node_count * sizeof *matcher->is_entered);
   for (uint32_t p = 0; p < pattern->node_count; p++) {
     const cleave_pattern_node_t *node = &pattern->nodes[p];
@@ -278,9 +272,7 @@ static cleave_status_t prepare_uses(cleave_matcher_t *matcher, cleave_error_t *e
 static cleave_status_t prepare_paths(cleave_matcher_t *matcher, cleave_error_t *error) {
   const cleave_pattern_t *pattern = matcher->pattern;
   matcher->paths = cleave_arena_allocate(&matcher->arena, pattern->node_count, sizeof *matcher->paths);
-  if (matcher->paths == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(matcher->paths, error);
   for (uint32_t p = 0; p < pattern->node_count; p++) {
     if (pattern->nodes[p].kind == CLEAVE_PATTERN_GROUP) {
       CLEAVE_TRY(cleave_pattern_find_paths(pattern, p, &matcher->arena, &matcher->paths[p], error));
@@ -308,12 +300,12 @@ cleave_status_t cleave_matcher_set_pattern(cleave_matcher_t *matcher, const clea
   matcher->label_values = cleave_arena_allocate(arena, label_slots, sizeof *matcher->label_values);
   matcher->out_label_nodes = cleave_arena_allocate(arena, label_slots, sizeof *matcher->out_label_nodes);
   matcher->out_label_values = cleave_arena_allocate(arena, label_slots, sizeof *matcher->out_label_values);
-  if (matcher->out_label_values == NULL || matcher->labels == NULL || matcher->label_is_op == NULL ||
-      matcher->symbol_starts == NULL || matcher->repeat_starts == NULL || matcher->starts == NULL ||
-      matcher->bound_nodes == NULL || matcher->bound_values == NULL || matcher->label_nodes == NULL ||
-      matcher->label_values == NULL || matcher->out_label_nodes == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(
+      matcher->out_label_values != NULL && matcher->labels != NULL && matcher->label_is_op != NULL &&
+          matcher->symbol_starts != NULL && matcher->repeat_starts != NULL && matcher->starts != NULL &&
+          matcher->bound_nodes != NULL && matcher->bound_values != NULL && matcher->label_nodes != NULL &&
+          matcher->label_values != NULL && matcher->out_label_nodes != NULL,
+      error);
   for (uint32_t p = 0; p < n; p++) {
     matcher->labels[p] = find_label(pattern, pattern->nodes[p].label);
     if (matcher->labels[p] != CLEAVE_INDEX_NONE && pattern->nodes[p].kind == CLEAVE_PATTERN_OP) {

@@ -28,9 +28,7 @@ static cleave_status_t number_symbols(cleave_matcher_t *m, const cleave_expressi
     return CLEAVE_OK;
   }
   *out_symbols = cleave_arena_allocate(&m->arena, (size_t)expression->symbol_count + 1, sizeof **out_symbols);
-  if (*out_symbols == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(*out_symbols, error);
   for (uint32_t k = 0; k < expression->symbol_count; k++) {
     (*out_symbols)[k] = symbol_of(m, expression->symbols[k]);
   }
@@ -59,9 +57,9 @@ cleave_status_t cleave_matcher_prepare_sizes(cleave_matcher_t *m, cleave_error_t
   m->where_symbols =
       cleave_arena_allocate(&m->arena, (size_t)pattern->node_count + 1, sizeof *m->where_symbols);
   m->symbols = cleave_arena_allocate(&m->arena, most_symbols + 1, sizeof *m->symbols);
-  if (m->symbols_of == NULL || m->dim_symbols == NULL || m->where_symbols == NULL || m->symbols == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(
+      m->symbols_of != NULL && m->dim_symbols != NULL && m->where_symbols != NULL && m->symbols != NULL,
+      error);
   m->symbol_count = 0;
   for (uint32_t p = 0; p < pattern->node_count; p++) {
     const cleave_pattern_node_t *node = &pattern->nodes[p];

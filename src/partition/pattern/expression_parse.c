@@ -167,9 +167,7 @@ static cleave_status_t emit_symbol(parser_t *parser) {
       return fail(parser, parser->start, "too many symbols, or too long a name");
     }
     parser->symbols[symbol] = cleave_arena_copy_text(parser->arena, parser->start, length);
-    if (parser->symbols[symbol] == NULL) {
-      return cleave_error_out_of_memory(parser->error);
-    }
+    CLEAVE_TRY_MEMORY(parser->symbols[symbol], parser->error);
     parser->symbol_count++;
   }
   return emit(parser, (cleave_expression_step_t){.code = CLEAVE_STEP_SYMBOL, .symbol = symbol});
@@ -296,9 +294,7 @@ cleave_status_t cleave_expression_compile(cleave_arena_t *arena, const char *tex
   parser_t parser = {.arena = arena, .error = error, .at = text};
   parser.text = cleave_arena_copy_text(arena, text, strlen(text));
   cleave_expression_t *expression = cleave_arena_allocate(arena, 1, sizeof *expression);
-  if (parser.text == NULL || expression == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(parser.text != NULL && expression != NULL, error);
   parser.at = parser.text;
   CLEAVE_TRY(parse_whole(&parser, kind));
   *expression = (cleave_expression_t){
@@ -309,9 +305,7 @@ cleave_status_t cleave_expression_compile(cleave_arena_t *arena, const char *tex
       .step_count = parser.step_count,
       .steps = cleave_arena_copy(arena, parser.steps, parser.step_count * sizeof *parser.steps)};
   const char **symbols = cleave_arena_allocate(arena, (size_t)parser.symbol_count + 1, sizeof *symbols);
-  if (expression->steps == NULL || symbols == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(expression->steps != NULL && symbols != NULL, error);
   memcpy(symbols, parser.symbols, parser.symbol_count * sizeof *symbols);
   expression->symbols = symbols;
   *out_expression = expression;

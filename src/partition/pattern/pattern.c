@@ -342,9 +342,7 @@ cleave_status_t cleave_pattern_check_of(const cleave_pattern_t *pattern, const c
   }
   CLEAVE_TRY(check_labels(&checker));
   checker.marks = cleave_allocate_zeroed(pattern->node_count, 1);
-  if (checker.marks == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(checker.marks, error);
   cleave_status_t status = check_node(&checker, pattern->root, 0);
   if (status == CLEAVE_OK &&
       (!has_mark(&checker, pattern->root, HAS_ANCHOR) || has_mark(&checker, pattern->root, MAY_BE_EMPTY))) {

@@ -21,9 +21,7 @@ cleave_status_t cleave_plan_copy_attributes(cleave_arena_t *arena, const cleave_
     return CLEAVE_OK;
   }
   cleave_attribute_t *copies = cleave_arena_copy(arena, attributes, count * sizeof *copies);
-  if (copies == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(copies, error);
   for (uint32_t k = 0; k < count; k++) {
     if (attributes[k].kind == CLEAVE_ATTRIBUTE_TENSOR) {
       return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,

@@ -122,9 +122,7 @@ cleave_status_t cleave_plan_copy(const cleave_plan_t *plan, const cleave_graph_t
                                  cleave_error_t *error) {
   *out_plan = NULL;
   cleave_plan_t *copy = cleave_allocate_zeroed(1, sizeof *copy);
-  if (copy == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(copy, error);
   copy->source = source;
   copy->graph = graph;
   cleave_status_t status = fill(plan, copy, error);

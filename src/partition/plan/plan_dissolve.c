@@ -10,9 +10,7 @@ static cleave_status_t add_notes(cleave_plan_document_t *document, const char *c
                                  cleave_error_t *error) {
   size_t most = (size_t)document->note_count + document->region_count;
   cleave_document_note_t *notes = cleave_arena_allocate(&document->arena, most, sizeof *notes);
-  if (notes == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(notes, error);
   if (document->note_count > 0) {
     memcpy(notes, document->notes, document->note_count * sizeof *notes);
   }
@@ -22,9 +20,7 @@ static cleave_status_t add_notes(cleave_plan_document_t *document, const char *c
       continue;
     }
     const char *reason = cleave_arena_copy_text(&document->arena, reasons[k], strlen(reasons[k]));
-    if (reason == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(reason, error);
     notes[document->note_count++] = (cleave_document_note_t){
         .kind = CLEAVE_PLAN_NOTE_BACKEND, .rule = region->rule, .node = region->nodes[0], .reason = reason};
   }
@@ -39,9 +35,7 @@ cleave_status_t cleave_plan_document_dissolve(cleave_plan_document_t *document, 
     count += reasons[k] != NULL ? document->regions[k].node_count : 0;
   }
   cleave_document_step_t *steps = cleave_arena_allocate(&document->arena, count, sizeof *steps);
-  if (steps == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(steps, error);
   CLEAVE_TRY(add_notes(document, reasons, error));
   uint32_t step_count = 0;
   uint32_t region_count = 0;

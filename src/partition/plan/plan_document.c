@@ -54,9 +54,7 @@ static cleave_status_t fill_fusion(maker_t *maker, const cleave_plan_fusion_t *f
   to->attribute_count = from->attribute_count;
   to->attributes = from->attributes;
   to->nodes = allocate(maker, from->node_count, sizeof *to->nodes);
-  if (to->nodes == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(to->nodes, error);
   for (uint32_t k = 0; k < from->node_count; k++) {
     to->nodes[k] = node_of(maker, from->nodes[k], from->labels[k]);
   }
@@ -78,9 +76,8 @@ static cleave_status_t fill_region(maker_t *maker, const cleave_plan_region_t *f
   to->outputs = allocate(maker, from->output_count, sizeof *to->outputs);
   to->fusions = allocate(maker, from->fusion_count, sizeof *to->fusions);
   to->nodes = allocate(maker, from->node_count, sizeof *to->nodes);
-  if (to->inputs == NULL || to->outputs == NULL || to->fusions == NULL || to->nodes == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(to->inputs != NULL && to->outputs != NULL && to->fusions != NULL && to->nodes != NULL,
+                    error);
   for (uint32_t k = 0; k < from->input_count; k++) {
     to->inputs[k] = value_of(maker, from->inputs[k]);
   }
@@ -102,9 +99,7 @@ static cleave_status_t fill_lists(maker_t *maker, cleave_error_t *error) {
   document->regions = allocate(maker, plan->region_count, sizeof *document->regions);
   document->steps = allocate(maker, plan->step_count, sizeof *document->steps);
   document->notes = allocate(maker, plan->note_count, sizeof *document->notes);
-  if (document->regions == NULL || document->steps == NULL || document->notes == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(document->regions != NULL && document->steps != NULL && document->notes != NULL, error);
   document->region_count = plan->region_count;
   document->step_count = plan->step_count;
   document->note_count = plan->note_count;
@@ -194,9 +189,7 @@ cleave_status_t cleave_plan_document_create(const cleave_plan_t *plan, cleave_pl
                                             cleave_error_t *error) {
   *out_document = NULL;
   cleave_plan_document_t *document = cleave_allocate_zeroed(1, sizeof *document);
-  if (document == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(document, error);
   const cleave_graph_t *graph = plan->graph;
   document->place = "";
   document->version = cleave_version();

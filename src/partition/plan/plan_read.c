@@ -240,9 +240,7 @@ static cleave_status_t check_steps(cleave_json_reader_t *reader, uint32_t region
                               (unsigned)document->node_count);
   }
   uint8_t *seen = cleave_allocate_zeroed((size_t)document->node_count + 1, 1);
-  if (seen == NULL) {
-    return cleave_error_out_of_memory(reader->error);
-  }
+  CLEAVE_TRY_MEMORY(seen, reader->error);
   cleave_status_t status = CLEAVE_OK;
   for (uint32_t s = 0; s < document->step_count && status == CLEAVE_OK; s++) {
     const cleave_document_step_t *step = &document->steps[s];
@@ -330,9 +328,7 @@ cleave_status_t cleave_plan_document_read(const char *place, const char *text, s
   *out_document = NULL;
   json_t *root = NULL;
   cleave_plan_document_t *document = cleave_allocate_zeroed(1, sizeof *document);
-  if (document == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(document, error);
   plan_reader_t reader = {.base = {.place = place, .arena = &document->arena, .error = error},
                           .document = document};
   document->place = cleave_arena_copy_text(&document->arena, place, strlen(place));

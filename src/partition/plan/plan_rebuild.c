@@ -98,9 +98,7 @@ static cleave_status_t explain(const cleave_plan_document_t *document, const cle
                                cleave_error_t *error) {
   const cleave_document_node_t **nodes =
       cleave_allocate_zeroed((size_t)document->node_count + 1, sizeof *nodes);
-  if (nodes == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(nodes, error);
   cleave_plan_document_list(document, nodes);
   cleave_status_t status = CLEAVE_OK;
   uint32_t live = (uint32_t)graph->live_node_count;
@@ -191,9 +189,7 @@ static cleave_status_t make_values(rebuilding_t *r, const cleave_document_region
                                    const cleave_document_value_t *from, uint32_t count,
                                    const cleave_value_t **out_values) {
   cleave_value_t *values = allocate(r, count, sizeof *values);
-  if (values == NULL) {
-    return cleave_error_out_of_memory(r->error);
-  }
+  CLEAVE_TRY_MEMORY(values, r->error);
   for (uint32_t k = 0; k < count; k++) {
     values[k] = from[k].position == CLEAVE_INDEX_NONE
                     ? r->graph->inputs.items[from[k].index]
@@ -211,9 +207,7 @@ static cleave_status_t make_fusion(rebuilding_t *r, const cleave_document_region
                                    const cleave_document_fusion_t *from, cleave_plan_fusion_t *to) {
   cleave_node_t *nodes = allocate(r, from->node_count, sizeof *nodes);
   const char **labels = allocate(r, from->node_count, sizeof *labels);
-  if (nodes == NULL || labels == NULL) {
-    return cleave_error_out_of_memory(r->error);
-  }
+  CLEAVE_TRY_MEMORY(nodes != NULL && labels != NULL, r->error);
   for (uint32_t k = 0; k < from->node_count; k++) {
     nodes[k] = r->order[from->nodes[k].position];
     labels[k] = from->nodes[k].label;
@@ -246,9 +240,7 @@ static cleave_status_t make_region(rebuilding_t *r, uint32_t index, cleave_plan_
   const cleave_document_region_t *from = &r->document->regions[index];
   cleave_node_t *nodes = allocate(r, from->node_count, sizeof *nodes);
   uint32_t *list = allocate(r, from->fusion_count, sizeof *list);
-  if (nodes == NULL || list == NULL) {
-    return cleave_error_out_of_memory(r->error);
-  }
+  CLEAVE_TRY_MEMORY(nodes != NULL && list != NULL, r->error);
   for (uint32_t k = 0; k < from->node_count; k++) {
     nodes[k] = r->order[from->nodes[k].position];
     node_region[nodes[k].index] = index;
@@ -286,9 +278,8 @@ static cleave_status_t make_regions(rebuilding_t *r) {
   cleave_plan_fusion_t *fusions = allocate(r, fusion_count, sizeof *fusions);
   uint32_t *node_region = allocate(r, bound, sizeof *node_region);
   r->fusion_of = allocate(r, bound, sizeof *r->fusion_of);
-  if (regions == NULL || fusions == NULL || node_region == NULL || r->fusion_of == NULL) {
-    return cleave_error_out_of_memory(r->error);
-  }
+  CLEAVE_TRY_MEMORY(regions != NULL && fusions != NULL && node_region != NULL && r->fusion_of != NULL,
+                    r->error);
   memset(node_region, 0xff, bound * sizeof *node_region);
   memset(r->fusion_of, 0xff, bound * sizeof *r->fusion_of);
   for (uint32_t k = 0; k < document->region_count; k++) {
@@ -307,9 +298,7 @@ static cleave_status_t make_lists(rebuilding_t *r) {
   cleave_plan_t *plan = r->plan;
   cleave_plan_step_t *steps = allocate(r, document->step_count, sizeof *steps);
   cleave_plan_note_t *notes = allocate(r, document->note_count, sizeof *notes);
-  if (steps == NULL || notes == NULL) {
-    return cleave_error_out_of_memory(r->error);
-  }
+  CLEAVE_TRY_MEMORY(steps != NULL && notes != NULL, r->error);
   for (uint32_t k = 0; k < document->step_count; k++) {
     const cleave_document_step_t *from = &document->steps[k];
     bool is_region = from->region != CLEAVE_INDEX_NONE;
@@ -377,9 +366,7 @@ cleave_status_t cleave_plan_rebuild(cleave_plan_document_t *document, const clea
   *out_plan = NULL;
   rebuilding_t r = {.document = document, .graph = graph, .error = error};
   r.plan = cleave_allocate_zeroed(1, sizeof *r.plan);
-  if (r.plan == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(r.plan, error);
   r.plan->source = graph;
   r.plan->graph = graph;
   r.plan->graph_hash = document->graph_hash;

@@ -19,9 +19,7 @@ static cleave_status_t find_places(cleave_arena_t *arena, const cleave_plan_docu
   places->items = cleave_arena_allocate(arena, document->node_count, sizeof *places->items);
   places->regions = cleave_arena_allocate(arena, document->node_count, sizeof *places->regions);
   places->nodes = cleave_arena_allocate(arena, document->node_count, sizeof *places->nodes);
-  if (places->items == NULL || places->regions == NULL || places->nodes == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(places->items != NULL && places->regions != NULL && places->nodes != NULL, error);
   for (uint32_t s = 0; s < document->step_count; s++) {
     const cleave_document_step_t *step = &document->steps[s];
     if (step->region == CLEAVE_INDEX_NONE) {
@@ -65,9 +63,7 @@ static cleave_status_t find_moves(cleave_plan_diff_t *diff, const uint32_t *afte
   CLEAVE_TRY(find_places(&diff->arena, diff->before, &before, error));
   CLEAVE_TRY(find_places(&diff->arena, diff->after, &after, error));
   diff->nodes = cleave_arena_allocate(&diff->arena, most, sizeof *diff->nodes);
-  if (diff->nodes == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(diff->nodes, error);
   for (uint32_t k = 0; k < diff->before->node_count; k++) {
     uint32_t to = after_of[k];
     if (to != CLEAVE_INDEX_NONE && has_moved(&before, k, &after, to, successors)) {
@@ -120,9 +116,7 @@ static cleave_status_t find_rules(cleave_plan_diff_t *diff, cleave_error_t *erro
   size_t most = (size_t)diff->before->rule_count + diff->after->rule_count;
   bool *taken = cleave_arena_allocate(&diff->arena, diff->before->rule_count, sizeof *taken);
   diff->rules = cleave_arena_allocate(&diff->arena, most, sizeof *diff->rules);
-  if (taken == NULL || diff->rules == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(taken != NULL && diff->rules != NULL, error);
   for (uint32_t k = 0; k < diff->after->rule_count; k++) {
     uint32_t at = find_rule(diff->before, &diff->after->rules[k], taken);
     if (at != CLEAVE_INDEX_NONE) {
@@ -237,9 +231,7 @@ static void add_setting(cleave_plan_diff_t *diff, const char *name) {
 static cleave_status_t find_settings(cleave_plan_diff_t *diff, cleave_error_t *error) {
   size_t most = (size_t)diff->before->setting_count + diff->after->setting_count;
   diff->settings = cleave_arena_allocate(&diff->arena, most, sizeof *diff->settings);
-  if (diff->settings == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(diff->settings, error);
   for (uint32_t k = 0; k < diff->before->setting_count; k++) {
     add_setting(diff, diff->before->settings[k].name);
   }
@@ -274,9 +266,7 @@ cleave_status_t cleave_plan_diff_create(const cleave_plan_document_t *before,
                                         cleave_error_t *error) {
   *out_diff = NULL;
   cleave_plan_diff_t *diff = cleave_allocate_zeroed(1, sizeof *diff);
-  if (diff == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(diff, error);
   diff->before = before;
   diff->after = after;
   cleave_status_t status = fill(diff, error);

@@ -22,9 +22,7 @@ static cleave_status_t list_nodes(cleave_arena_t *arena, const cleave_plan_docum
                                   const cleave_document_node_t ***out_nodes, cleave_error_t *error) {
   const cleave_document_node_t **nodes = cleave_arena_allocate(arena, document->node_count, sizeof *nodes);
   *out_nodes = nodes;
-  if (nodes == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(nodes, error);
   cleave_plan_document_list(document, nodes);
   return CLEAVE_OK;
 }
@@ -110,9 +108,7 @@ cleave_status_t cleave_plan_diff_match(cleave_plan_diff_t *diff, uint32_t **out_
   uint32_t after = diff->after->node_count;
   m.after_of = cleave_arena_allocate(&diff->arena, before, sizeof *m.after_of);
   m.before_of = cleave_arena_allocate(&diff->arena, after, sizeof *m.before_of);
-  if (m.after_of == NULL || m.before_of == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(m.after_of != NULL && m.before_of != NULL, error);
   CLEAVE_TRY(list_nodes(&diff->arena, diff->before, &m.nodes[0], error));
   CLEAVE_TRY(list_nodes(&diff->arena, diff->after, &m.nodes[1], error));
   memset(m.after_of, 0xff, before * sizeof *m.after_of);

@@ -52,9 +52,7 @@ static cleave_status_t tie_regions(tying_t *t, cleave_error_t *error) {
   t->ties = cleave_arena_allocate(arena, before->node_count, sizeof *t->ties);
   t->parents = cleave_arena_allocate(arena, all, sizeof *t->parents);
   t->region_after = cleave_arena_allocate(arena, after->node_count, sizeof *t->region_after);
-  if (t->ties == NULL || t->parents == NULL || t->region_after == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(t->ties != NULL && t->parents != NULL && t->region_after != NULL, error);
   memset(t->region_after, 0xff, after->node_count * sizeof *t->region_after);
   for (uint32_t r = 0; r < after->region_count; r++) {
     for (uint32_t k = 0; k < after->regions[r].node_count; k++) {
@@ -160,9 +158,7 @@ static cleave_status_t collect(tying_t *t, cleave_error_t *error) {
   uint32_t *sizes = cleave_arena_allocate(&diff->arena, all, 2 * sizeof *sizes);
   uint32_t *place = cleave_arena_allocate(&diff->arena, all, sizeof *place);
   cleave_diff_region_t *sets = cleave_arena_allocate(&diff->arena, all, sizeof *sets);
-  if (sizes == NULL || place == NULL || sets == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(sizes != NULL && place != NULL && sets != NULL, error);
   uint32_t set_count = 0;
   for (uint32_t k = 0; k < all; k++) {
     uint32_t root = cleave_find_root(t->parents, k);
@@ -174,9 +170,7 @@ static cleave_status_t collect(tying_t *t, cleave_error_t *error) {
   for (uint32_t s = 0; s < set_count; s++) {
     sets[s].before = cleave_arena_allocate(&diff->arena, sizes[2 * s], sizeof *sets[s].before);
     sets[s].after = cleave_arena_allocate(&diff->arena, sizes[2 * s + 1], sizeof *sets[s].after);
-    if (sets[s].before == NULL || sets[s].after == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(sets[s].before != NULL && sets[s].after != NULL, error);
   }
   for (uint32_t k = 0; k < all; k++) {
     cleave_diff_region_t *set = &sets[place[cleave_find_root(t->parents, k)]];
@@ -210,9 +204,7 @@ cleave_status_t cleave_plan_diff_regions(cleave_plan_diff_t *diff, const uint32_
   uint32_t count = diff->before->region_count;
   uint32_t *successors = cleave_arena_allocate(&diff->arena, count, sizeof *successors);
   uint32_t *most = cleave_arena_allocate(&diff->arena, count, sizeof *most);
-  if (successors == NULL || most == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(successors != NULL && most != NULL, error);
   memset(successors, 0xff, count * sizeof *successors);
   for (uint32_t k = 0; k < t.tie_count; k++) {
     if (t.ties[k].count > most[t.ties[k].before]) {

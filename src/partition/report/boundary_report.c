@@ -279,9 +279,7 @@ cleave_status_t cleave_boundary_report_create(const cleave_graph_t *graph,
   cleave_status_t status = CLEAVE_OK;
   cleave_partition_options_t own = options == NULL ? (cleave_partition_options_t){0} : *options;
   cleave_boundary_report_t *report = cleave_allocate_zeroed(1, sizeof *report);
-  if (report == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(report, error);
   CLEAVE_TRY_CLEANUP(cleave_boundary_log_create(graph, &report->log, error));
   own.log = report->log;
   own.assume = NULL;

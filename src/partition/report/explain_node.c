@@ -258,9 +258,7 @@ static cleave_status_t judge_region(const case_t *c, cleave_verdict_t *verdict, 
     verdict->cause = cleave_stop_cause_name(stop->cause);
     // The log may be destroyed before the answer, so the text is copied.
     verdict->reason = cleave_arena_copy_text(c->builder->arena, stop->text, strlen(stop->text));
-    if (verdict->reason == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(verdict->reason, error);
   } else if (region != CLEAVE_INDEX_NONE) {
     verdict->fate = CLEAVE_FATE_LOST;
     verdict->cause = "region";
@@ -371,9 +369,7 @@ cleave_status_t cleave_why_judge(cleave_why_builder_t *builder, uint32_t rule, c
                                     .fusion = CLEAVE_INDEX_NONE,
                                     .region = CLEAVE_INDEX_NONE,
                                     .graph = plan->graph};
-  if (c == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(c, error);
   *c = (case_t){.builder = builder, .source = builder->rules[rule], .node = node, .rule = rule};
   bool is_there = cleave_node_is_live(plan->graph, node);
   if (is_there) {

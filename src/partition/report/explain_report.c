@@ -30,9 +30,7 @@ static cleave_status_t map_rules(cleave_why_builder_t *builder, cleave_error_t *
   const cleave_rule_t **rules =
       cleave_arena_allocate(builder->arena, (size_t)request->plan->rule_count + 1, sizeof *rules);
   uint32_t next = 0;
-  if (rules == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(rules, error);
   for (uint32_t s = 0; s < request->ruleset_count; s++) {
     for (uint32_t r = 0; r < request->rulesets[s]->rule_count; r++) {
       const cleave_rule_t *rule = &request->rulesets[s]->rules[r];
@@ -243,9 +241,7 @@ static cleave_status_t report_rules(cleave_why_builder_t *builder, cleave_why_t 
                                     cleave_error_t *error) {
   uint32_t rule_count = builder->request->plan->rule_count;
   cleave_why_rule_t *reports = cleave_arena_allocate(&why->arena, (size_t)rule_count + 1, sizeof *reports);
-  if (reports == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(reports, error);
   why->rules = reports;
   for (uint32_t r = 0; r < rule_count; r++) {
     if (wanted[r]) {

@@ -425,9 +425,7 @@ static cleave_status_t survey_anchors(survey_t *survey, cleave_error_t *error) {
   bool changes = cleave_rule_kind_changes_graph(survey->builder->request->plan->rules[survey->rule].kind);
   CLEAVE_TRY(cleave_explainer_anchors(explainer, &anchors, &count, error));
   uint8_t *is_match = cleave_allocate_zeroed((size_t)count + 1, 1);
-  if (is_match == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(is_match, error);
   survey->report->anchor_count += survey->is_past ? 0 : count;
   CLEAVE_TRY_CLEANUP(survey_matches(survey, anchors, count, is_match, error));
   for (uint32_t k = 0; k < count; k++) {
@@ -459,9 +457,7 @@ static cleave_status_t survey_state(survey_t *survey, size_t step, bool is_past,
   CLEAVE_TRY(cleave_history_state(survey->builder->history, step, &survey->state, error));
   cleave_free(survey->covered);
   survey->covered = cleave_allocate_zeroed((size_t)cleave_graph_node_bound(survey->state->graph) + 1, 1);
-  if (survey->covered == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(survey->covered, error);
   CLEAVE_TRY(cleave_why_set_rule(survey->builder, survey->rule, survey->state->explainer, error));
   return survey_anchors(survey, error);
 }

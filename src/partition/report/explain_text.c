@@ -200,9 +200,7 @@ static cleave_status_t print_why_node(const printer_t *printer, const cleave_why
                                       cleave_error_t *error) {
   cleave_text_t *text = printer->text;
   const cleave_verdict_t **order = cleave_allocate((size_t)node->verdict_count + 1, sizeof *order);
-  if (order == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(order, error);
   print_node(printer, node->graph, node->node);
   cleave_text_show(text, ", number %u", (unsigned)node->node.index);
   if (cleave_node_output_count(node->graph, node->node) > 0) {
@@ -410,9 +408,7 @@ static cleave_status_t print_summary(const printer_t *printer, cleave_error_t *e
     cleave_text_add(text, "\n");
   }
   ranked_t *ranked = cleave_allocate((size_t)count + 1, sizeof *ranked);
-  if (ranked == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(ranked, error);
   uint32_t next = 0;
   for (uint32_t k = 0; k < why->rule_count; k++) {
     for (uint32_t m = 0; m < why->rules[k].near_miss_count; m++, next++) {

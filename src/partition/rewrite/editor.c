@@ -241,9 +241,7 @@ void cleave_editor_roll_back(cleave_editor_t *editor, cleave_editor_mark_t mark)
 
 static cleave_status_t check_order(const cleave_graph_t *graph, cleave_error_t *error) {
   cleave_node_t *order = cleave_allocate(graph->live_node_count + 1, sizeof *order);
-  if (order == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(order, error);
   cleave_status_t status = cleave_graph_topological_order(graph, order, NULL, error);
   cleave_free(order);
   return status;

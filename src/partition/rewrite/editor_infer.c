@@ -12,9 +12,7 @@ static cleave_status_t make_fact(cleave_editor_t *editor, cleave_value_t value, 
                                  cleave_fact_t **out_fact, cleave_error_t *error) {
   const cleave_value_record_t *record = cleave_graph_value(editor->graph, value);
   cleave_fact_t *fact = cleave_arena_allocate(&editor->arena, 1, sizeof *fact);
-  if (fact == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(fact, error);
   fact->rank = -1;
   if (with_type) {
     fact->rank = record->rank;
@@ -22,9 +20,7 @@ static cleave_status_t make_fact(cleave_editor_t *editor, cleave_value_t value, 
     fact->tensor = record->tensor;
     if (record->rank > 0) {
       fact->dims = cleave_arena_copy(&editor->arena, record->dims, (size_t)record->rank * sizeof *fact->dims);
-      if (fact->dims == NULL) {
-        return cleave_error_out_of_memory(error);
-      }
+      CLEAVE_TRY_MEMORY(fact->dims, error);
     }
   }
   *out_fact = fact;

@@ -43,9 +43,7 @@ struct cleave_rewrite_loops {
 cleave_status_t cleave_rewrite_loops_create(const cleave_graph_t *graph, cleave_rewrite_loops_t **out_loops,
                                             cleave_error_t *error) {
   *out_loops = cleave_allocate_zeroed(1, sizeof **out_loops);
-  if (*out_loops == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(*out_loops, error);
   (*out_loops)->most_changes = CHANGES_FREE + (size_t)CHANGES_PER_NODE * graph->live_node_count;
   (*out_loops)->most_nodes = NODES_FREE + (size_t)NODES_PER_NODE * graph->live_node_count;
   return CLEAVE_OK;
@@ -103,9 +101,7 @@ static cleave_status_t remember(cleave_rewrite_loops_t *loops, uint64_t key, see
   if (loops->seen_count * 2 >= loops->slot_count) {
     size_t slot_count = loops->slot_count == 0 ? 64 : loops->slot_count * 2;
     seen_t *slots = cleave_allocate_zeroed(slot_count, sizeof *slots);
-    if (slots == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(slots, error);
     for (size_t k = 0; k < loops->slot_count; k++) {
       if (loops->seen[k].key != 0) {
         *find_slot(slots, slot_count, loops->seen[k].key) = loops->seen[k];

@@ -51,9 +51,7 @@ static bool may_match(const cleave_rule_run_t *run, const cleave_op_t *op) {
 cleave_status_t cleave_rewrite_measure(cleave_rule_run_t *run, cleave_error_t *error) {
   const cleave_pattern_t *pattern = run->rule->pattern;
   uint32_t *references = cleave_allocate_zeroed((size_t)pattern->node_count + 1, sizeof *references);
-  if (references == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(references, error);
   uint64_t radius = 0;
   list_ops(run);
   uint64_t times = 1;

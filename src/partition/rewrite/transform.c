@@ -43,9 +43,7 @@ static cleave_status_t note_outputs(const cleave_edits_t *edits, const cleave_gr
   cleave_plan_note_t *notes =
       cleave_arena_allocate(&plan->arena, plan->note_count + graph->outputs.count, sizeof *notes);
   uint32_t count = plan->note_count;
-  if (notes == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(notes, error);
   if (count > 0) {
     memcpy(notes, plan->notes, count * sizeof *notes);
   }
@@ -149,9 +147,7 @@ static cleave_status_t list_turns(const cleave_ruleset_t *const *rulesets, uint3
     most += rulesets[s]->rule_count;
   }
   listing->runs = cleave_allocate_zeroed(most + 1, sizeof *listing->runs);
-  if (listing->runs == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(listing->runs, error);
   for (uint32_t s = 0; s < ruleset_count; s++) {
     uint32_t first = listing->count;
     for (uint32_t r = 0; r < rulesets[s]->rule_count; r++, number++) {

@@ -27,9 +27,7 @@ static cleave_status_t collect_region(cleave_build_t *build, region_set_t *set, 
   const cleave_plan_region_t *region = set->region;
   set->nodes = cleave_arena_allocate(&build->arena, region->node_count, sizeof *set->nodes);
   set->fusions = cleave_arena_allocate(&build->arena, region->fusion_count, sizeof *set->fusions);
-  if (set->nodes == NULL || set->fusions == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(set->nodes != NULL && set->fusions != NULL, error);
   for (uint32_t k = 0; k < region->node_count; k++) {
     if (cleave_node_is_live(build->graph, region->nodes[k])) {
       set->nodes[set->node_count++] = region->nodes[k];
@@ -258,9 +256,7 @@ static cleave_status_t build_ports(cleave_build_t *build, cleave_error_t *error)
   session->input_slots =
       cleave_arena_allocate(&session->arena, session->input_count, sizeof *session->input_slots);
   session->outputs = cleave_arena_allocate(&session->arena, session->output_count, sizeof *session->outputs);
-  if (session->input_slots == NULL || session->outputs == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(session->input_slots != NULL && session->outputs != NULL, error);
   for (uint32_t k = 0; k < session->input_count; k++) {
     CLEAVE_TRY(cleave_build_input_slot(build, graph->inputs.items[k], &session->input_slots[k], error));
   }

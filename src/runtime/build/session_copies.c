@@ -39,9 +39,7 @@ static cleave_status_t add_copy_step(copies_t *copies, uint32_t from, uint32_t t
     *label = cleave_arena_format(&session->arena, "copy %s %s", to_device ? "to" : "from",
                                  session->targets.items[target].label);
   }
-  if (ports == NULL || *label == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(ports != NULL && *label != NULL, error);
   ports[0] = from;
   ports[1] = to;
   cleave_step_t step = {.kind = CLEAVE_STEP_COPY,
@@ -189,9 +187,7 @@ static cleave_status_t add_wait(cleave_session_t *session, uint32_t index, uint3
   }
   if (step->waits == NULL) {
     step->waits = cleave_arena_allocate(&session->arena, step->input_count, sizeof *step->waits);
-    if (step->waits == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(step->waits, error);
   }
   const cleave_target_t *targets = session->targets.items;
   cleave_wait_t wait = {.source = source, .waiter = CLEAVE_INDEX_NONE, .step = writer};
@@ -209,9 +205,7 @@ static cleave_status_t add_wait(cleave_session_t *session, uint32_t index, uint3
 static cleave_status_t add_waits(cleave_session_t *session, cleave_error_t *error) {
   cleave_slot_t *slots = session->slots.items;
   uint32_t *waited = cleave_arena_allocate(&session->arena, session->targets.count, sizeof *waited);
-  if (waited == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(waited, error);
   for (size_t k = 0; k < session->targets.count; k++) {
     waited[k] = CLEAVE_INDEX_NONE;
   }
@@ -272,9 +266,8 @@ static cleave_status_t add_copies(copies_t *copies, cleave_error_t *error) {
   copies->there = cleave_allocate(entries, sizeof *copies->there);
   copies->is_read_by_host = cleave_allocate_zeroed(copies->slot_count, sizeof *copies->is_read_by_host);
   copies->labels = cleave_allocate_zeroed(place_count * 2, sizeof *copies->labels);
-  if (copies->there == NULL || copies->is_read_by_host == NULL || copies->labels == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(copies->there != NULL && copies->is_read_by_host != NULL && copies->labels != NULL,
+                    error);
   for (size_t k = 0; k < entries; k++) {
     copies->there[k] = CLEAVE_INDEX_NONE;
   }

@@ -87,9 +87,7 @@ static cleave_status_t find_same_programs(const cleave_session_t *session, uint3
                                           cleave_error_t *error) {
   user_t *users = cleave_allocate(session->steps.count, sizeof *users);
   uint32_t count = 0;
-  if (users == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(users, error);
   for (uint32_t s = 0; s < session->steps.count; s++) {
     same[s] = CLEAVE_INDEX_NONE;
     if (session->steps.items[s].program != NULL) {
@@ -155,10 +153,9 @@ static cleave_status_t describe_devices(cleave_session_t *session, cleave_sessio
   size_t most = session->targets.count + 1;
   lanes->devices = cleave_arena_allocate(&session->arena, most, sizeof *lanes->devices);
   lanes->streams = cleave_arena_allocate(&session->arena, most, sizeof *lanes->streams);
-  if (lanes->places == NULL || lanes->workspaces == NULL || lanes->devices == NULL ||
-      lanes->streams == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(
+      lanes->places != NULL && lanes->workspaces != NULL && lanes->devices != NULL && lanes->streams != NULL,
+      error);
   uint32_t host = host_lanes(session);
   for (uint32_t lane = 0; lane < host; lane++) {
     lanes->places[lane] = (cleave_flow_lane_t){.device = 0};
@@ -194,9 +191,7 @@ cleave_status_t cleave_session_make_lanes(cleave_session_t *session, cleave_erro
   uint32_t computing = 0;
   uint32_t count = number_lanes(session, &computing);
   cleave_session_lanes_t *lanes = cleave_allocate_zeroed(1, sizeof *lanes);
-  if (lanes == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(lanes, error);
   session->lanes = lanes;
   CLEAVE_TRY(cleave_lanes_init(&lanes->order, count, (uint32_t)session->steps.count, error));
   CLEAVE_TRY(fill_order(session, &lanes->order, error));

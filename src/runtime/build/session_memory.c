@@ -300,9 +300,7 @@ static void *workspace_memory(const cleave_session_t *session, const cleave_step
 static cleave_status_t fill_step(cleave_session_t *session, cleave_step_t *step, cleave_error_t *error) {
   step->inputs = cleave_arena_allocate(&session->arena, step->input_count, sizeof *step->inputs);
   step->outputs = cleave_arena_allocate(&session->arena, step->output_count, sizeof *step->outputs);
-  if (step->inputs == NULL || step->outputs == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(step->inputs != NULL && step->outputs != NULL, error);
   for (uint32_t k = 0; k < step->input_count; k++) {
     step->inputs[k] = session->slots.items[step->input_slots[k]].view;
     CLEAVE_TRY(add_patch(session, step->input_slots[k], &step->inputs[k], error));
@@ -322,9 +320,7 @@ static cleave_status_t fill_step(cleave_session_t *session, cleave_step_t *step,
 
 static cleave_status_t fill_steps(cleave_session_t *session, cleave_error_t *error) {
   session->slot_patch = cleave_arena_allocate(&session->arena, session->slots.count, sizeof(uint32_t));
-  if (session->slot_patch == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(session->slot_patch, error);
   for (size_t k = 0; k < session->slots.count; k++) {
     session->slot_patch[k] = CLEAVE_INDEX_NONE;
   }

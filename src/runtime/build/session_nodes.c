@@ -145,9 +145,7 @@ static cleave_status_t make_view(cleave_build_t *build, const cleave_build_node_
   }
   CLEAVE_TRY(cleave_view_build(&build->views, &wanted, &build->arena, out_view, error));
   const char *name = cleave_arena_copy_text(&build->arena, wanted.name, strlen(wanted.name));
-  if (name == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(name, error);
   out_view->region.name = name;
   return CLEAVE_OK;
 }

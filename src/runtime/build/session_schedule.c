@@ -72,9 +72,7 @@ static cleave_status_t schedule(scheduler_t *scheduler, cleave_error_t *error) {
   size_t nodes = cleave_graph_node_bound(build->graph);
   build->units = cleave_arena_allocate(&build->session->arena, build->order_count, sizeof *build->units);
   scheduler->unit_of = cleave_allocate(nodes, sizeof *scheduler->unit_of);
-  if (build->units == NULL || scheduler->unit_of == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(build->units != NULL && scheduler->unit_of != NULL, error);
   for (size_t k = 0; k < nodes; k++) {
     scheduler->unit_of[k] = CLEAVE_INDEX_NONE;
   }

@@ -8,9 +8,7 @@
 
 cleave_status_t cleave_session_add_note(cleave_session_t *session, const char *note, cleave_error_t *error) {
   const char *copy = cleave_arena_copy_text(&session->arena, note, strlen(note));
-  if (copy == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(copy, error);
   CLEAVE_ARRAY_PUSH(&session->notes, copy, error);
   return CLEAVE_OK;
 }
@@ -107,9 +105,8 @@ cleave_status_t cleave_build_add_step(cleave_build_t *build, const cleave_view_t
   uint32_t *output_slots = cleave_arena_allocate(&session->arena, region->output_count, sizeof *output_slots);
   step.nodes = cleave_arena_copy(&session->arena, view->nodes, region->node_count * sizeof *view->nodes);
   step.name = cleave_arena_copy_text(&session->arena, region->name, strlen(region->name));
-  if (input_slots == NULL || output_slots == NULL || step.nodes == NULL || step.name == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(input_slots != NULL && output_slots != NULL && step.nodes != NULL && step.name != NULL,
+                    error);
   step.lane = build->unit == NULL ? 0 : build->unit->worker;
   step.backend = target->handle->backend->name;
   step.node_count = region->node_count;

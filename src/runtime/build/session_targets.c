@@ -15,9 +15,7 @@ static cleave_status_t start_target(cleave_session_t *session, cleave_target_t *
   target->compile_options.device = target->device == NULL ? 0 : target->device->number;
   const char *label = target->device == NULL ? backend : target->device->label;
   target->label = cleave_arena_copy_text(&session->arena, label, strlen(label));
-  if (target->label == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(target->label, error);
   target->statistics.name = target->label;
   target->place = CLEAVE_PLACE_HOST;
   target->memory = CLEAVE_MEMORY_HOST;

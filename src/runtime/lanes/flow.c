@@ -104,9 +104,7 @@ cleave_status_t cleave_flow_create(const cleave_flow_request_t *request, cleave_
       .size = sizeof options, .devices = request->devices, .device_count = request->device_count};
   cleave_flow_t *flow = cleave_allocate_zeroed(1, sizeof *flow);
   *out_flow = NULL;
-  if (flow == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(flow, error);
   flow->lanes = lanes;
   flow->run = request->run;
   flow->self = request->self;

@@ -264,9 +264,7 @@ cleave_status_t cleave_model_load(cleave_context_t *context, const char *path,
     return load_memory(context, path, options, out_model, error);
   }
   bool *used = cleave_allocate_zeroed(options->setting_count, sizeof *used);
-  if (used == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(used, error);
   cleave_status_t status = cleave_model_load_with(context, path, options, used, out_model, error);
   for (size_t k = 0; k < options->setting_count && status == CLEAVE_OK; k++) {
     if (!used[k]) {

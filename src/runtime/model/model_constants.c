@@ -196,9 +196,7 @@ static cleave_status_t read_request(const cleave_graph_t *graph, const char *con
                                     const cleave_tensor_view_t *const *tensors, size_t count,
                                     replacements_t *list, cleave_error_t *error) {
   list->items = cleave_allocate_zeroed(count, sizeof *list->items);
-  if (list->items == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(list->items, error);
   for (size_t k = 0; k < count; k++) {
     cleave_value_t value = CLEAVE_VALUE_NONE;
     if (names[k] == NULL || tensors[k] == NULL) {

@@ -26,9 +26,7 @@ static const char *describe(plan_groups_t *list, const cleave_plan_rule_t *rule,
 static cleave_status_t make_groups(const cleave_plan_t *plan, plan_groups_t *list, cleave_error_t *error) {
   size_t most = (size_t)plan->region_count + plan->fusion_count;
   list->groups = cleave_arena_allocate(&list->arena, most, sizeof *list->groups);
-  if (list->groups == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(list->groups, error);
   for (uint32_t r = 0; r < plan->region_count; r++) {
     const cleave_plan_region_t *region = &plan->regions[r];
     uint32_t parent = list->count;

@@ -151,9 +151,7 @@ static cleave_status_t add_node(making_t *making, uint32_t index) {
                             making->region->place, (unsigned)index, UINT16_MAX, MAX_ATTRIBUTES);
   }
   cleave_value_t *inputs = cleave_allocate((size_t)node->input_count + 1, sizeof *inputs);
-  if (inputs == NULL) {
-    return cleave_error_out_of_memory(making->error);
-  }
+  CLEAVE_TRY_MEMORY(inputs, making->error);
   for (uint32_t k = 0; k < node->input_count; k++) {
     inputs[k] = node->inputs[k] == CLEAVE_INDEX_NONE ? CLEAVE_VALUE_NONE : making->values[node->inputs[k]];
   }

@@ -87,9 +87,7 @@ static cleave_status_t fill_rules(planning_t *planning) {
     rules[k].backend = planning->backend;
     rules[k].file = "";
     rules[k].name = copy(planning, rules[k].name);
-    if (rules[k].name == NULL) {
-      return cleave_error_out_of_memory(planning->error);
-    }
+    CLEAVE_TRY_MEMORY(rules[k].name, planning->error);
   }
   rules[0].matches = 1;
   for (uint32_t k = 0; k < view->fusion_count; k++) {
@@ -182,9 +180,7 @@ static cleave_status_t plan(planning_t *planning) {
   CLEAVE_TRY(cleave_graph_hash(graph, &document->graph_hash, planning->error));
   CLEAVE_TRY(cleave_document_inputs(graph, &document->arena, &document->graph_inputs, planning->error));
   planning->backend = copy(planning, planning->backend);
-  if (document->place == NULL || planning->backend == NULL) {
-    return cleave_error_out_of_memory(planning->error);
-  }
+  CLEAVE_TRY_MEMORY(document->place != NULL && planning->backend != NULL, planning->error);
   CLEAVE_TRY(fill_rules(planning));
   if (!fill_region(planning)) {
     return cleave_error_out_of_memory(planning->error);
@@ -199,9 +195,7 @@ cleave_status_t cleave_region_file_plan(const cleave_region_file_t *region, cons
   planning_t planning = {.region = region, .graph = graph, .error = error};
   planning.backend = backend != NULL ? backend : region->backend != NULL ? region->backend : "cpu";
   planning.document = cleave_allocate_zeroed(1, sizeof *planning.document);
-  if (planning.document == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(planning.document, error);
   cleave_status_t status = plan(&planning);
   if (status == CLEAVE_OK) {
     status = cleave_plan_load_document(planning.document, graph, fallback, out_plan, error);

@@ -26,9 +26,7 @@ static cleave_status_t build_view(const cleave_plan_t *plan, uint32_t index, cle
   const cleave_plan_region_t *region = &plan->regions[index];
   cleave_view_fusion_t *fusions =
       cleave_arena_allocate(arena, (size_t)region->fusion_count + 1, sizeof *fusions);
-  if (fusions == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(fusions, error);
   for (uint32_t k = 0; k < region->fusion_count; k++) {
     const cleave_plan_fusion_t *fusion = &plan->fusions[region->fusions[k]];
     fusions[k] = (cleave_view_fusion_t){.rule = plan->rules[fusion->rule].name,

@@ -29,9 +29,7 @@ static cleave_status_t add_everything(cleave_rule_list_t *list, const char *back
   list->everything = cleave_allocate_zeroed(1, sizeof *list->everything);
   list->rulesets = cleave_allocate_zeroed(1, sizeof *list->rulesets);
   list->pointers = cleave_allocate_zeroed(1, sizeof *list->pointers);
-  if (list->everything == NULL || list->rulesets == NULL || list->pointers == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(list->everything != NULL && list->rulesets != NULL && list->pointers != NULL, error);
   *list->everything = (cleave_rule_t){
       .kind = CLEAVE_RULE_REGION, .name = backend, .doc = "", .file = "", .mode = CLEAVE_REGION_BACKEND};
   list->rulesets[0] = (cleave_ruleset_t){
@@ -74,9 +72,7 @@ static cleave_status_t collect(cleave_rule_list_t *list, const char *backend, cl
   }
   list->rulesets = cleave_allocate_zeroed(list->count, sizeof *list->rulesets);
   list->pointers = cleave_allocate_zeroed(list->count, sizeof *list->pointers);
-  if (list->rulesets == NULL || list->pointers == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(list->rulesets != NULL && list->pointers != NULL, error);
   uint32_t next = 0;
   for (size_t k = 0; k < list->file_count; k++) {
     uint32_t count = 0;

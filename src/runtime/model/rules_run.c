@@ -96,9 +96,7 @@ static cleave_status_t copy_request(cleave_rule_files_t *files, const cleave_par
   *out_copy = *request;
   if (request->backend != NULL) {
     out_copy->backend = cleave_arena_copy_text(&files->arena, request->backend, strlen(request->backend));
-    if (out_copy->backend == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(out_copy->backend, error);
   }
   files->setting_count = request->setting_count;
   CLEAVE_TRY(
@@ -112,9 +110,7 @@ cleave_status_t cleave_rule_files_load(cleave_context_t *context, const cleave_p
   *out_files = NULL;
   cleave_partition_request_t own;
   cleave_rule_files_t *files = cleave_allocate_zeroed(1, sizeof *files);
-  if (files == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(files, error);
   files->context = cleave_context_retain(context);
   cleave_status_t status = copy_request(files, request, &own, error);
   if (status == CLEAVE_OK) {

@@ -143,9 +143,7 @@ static cleave_status_t remove_folded(folding_t *folding, cleave_node_t node, cle
   cleave_fold_budget_t *budget = &graph->fold_budget;
   cleave_value_t *inputs = cleave_arena_allocate(
       &folding->arena, (size_t)cleave_node_input_count(graph, node) + 1, sizeof *inputs);
-  if (inputs == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(inputs, error);
   uint32_t count = 0;
   for (uint32_t k = 0; k < cleave_node_input_count(graph, node); k++) {
     cleave_value_t input = cleave_node_input(graph, node, k);
@@ -214,9 +212,7 @@ cleanup:
 static cleave_status_t fold_all(folding_t *folding, cleave_error_t *error) {
   size_t live = folding->graph->live_node_count;
   cleave_node_t *order = cleave_allocate(live, sizeof *order);
-  if (order == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(order, error);
   cleave_status_t status = cleave_graph_topological_order(folding->graph, order, NULL, error);
   for (size_t k = 0; k < live && status == CLEAVE_OK; k++) {
     if (is_foldable(folding->graph, order[k], folding->keep_node, folding->keep_count)) {

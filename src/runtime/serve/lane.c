@@ -12,9 +12,7 @@
 static cleave_status_t allocate_joined(cleave_lane_t *lane, cleave_error_t *error) {
   const cleave_form_t *largest = &lane->forms->items[lane->forms->count - 1];
   lane->joined = cleave_allocate_zeroed(lane->input_count, sizeof *lane->joined);
-  if (lane->joined == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(lane->joined, error);
   for (uint32_t k = 0; k < lane->input_count; k++) {
     cleave_port_t port;
     size_t bytes = 0;
@@ -24,9 +22,7 @@ static cleave_status_t allocate_joined(cleave_lane_t *lane, cleave_error_t *erro
                               (unsigned)largest->requests);
     }
     lane->joined[k] = cleave_allocate_aligned(bytes == 0 ? 1 : bytes);
-    if (lane->joined[k] == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(lane->joined[k], error);
   }
   return CLEAVE_OK;
 }
@@ -53,9 +49,7 @@ cleave_status_t cleave_lane_init(cleave_lane_t *lane, const cleave_forms_t *form
                           .input_count = cleave_model_input_count(largest->model),
                           .output_count = cleave_model_output_count(largest->model)};
   lane->batch = cleave_allocate_zeroed(largest->requests, sizeof *lane->batch);
-  if (lane->batch == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(lane->batch, error);
   if (largest->requests > 1) {
     CLEAVE_TRY(allocate_joined(lane, error));
   }

@@ -76,9 +76,7 @@ static cleave_status_t create(cleave_server_t *server, const cleave_form_source_
   CLEAVE_TRY(cleave_queue_init(&server->queue, (uint64_t)options.batch_window_us * 1000, error));
   server->has_queue = true;
   server->lanes = cleave_allocate_zeroed(lane_count, sizeof *server->lanes);
-  if (server->lanes == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(server->lanes, error);
   while (server->lane_count < lane_count) {
     cleave_lane_t *lane = &server->lanes[server->lane_count++];
     CLEAVE_TRY(cleave_lane_init(lane, &server->forms, &server->queue, &session, error));
@@ -91,9 +89,7 @@ cleave_status_t cleave_server_create_from(const cleave_form_source_t *source,
                                           cleave_server_t **out_server, cleave_error_t *error) {
   cleave_server_t *server = cleave_allocate_zeroed(1, sizeof *server);
   *out_server = NULL;
-  if (server == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(server, error);
   cleave_status_t status = create(server, source, options, error);
   if (status != CLEAVE_OK) {
     cleave_server_destroy(server);

@@ -34,9 +34,7 @@ static cleave_status_t find_fused_nodes(const cleave_graph_t *graph, const cleav
   *out_keep = NULL;
   uint32_t bound = cleave_graph_node_bound(graph);
   bool *keep = cleave_allocate_zeroed((size_t)bound + 1, sizeof *keep);
-  if (keep == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(keep, error);
   for (uint32_t k = 0; plan != NULL && k < plan->fusion_count; k++) {
     for (uint32_t n = 0; n < plan->fusions[k].node_count; n++) {
       keep[plan->fusions[k].nodes[n].index] = true;
@@ -170,9 +168,7 @@ static cleave_status_t try_create(const source_t *source, cleave_without_t *with
                                   cleave_session_t **out_session, cleave_error_t *error) {
   cleave_error_t reason = CLEAVE_ERROR_INIT;
   cleave_session_t *session = cleave_allocate_zeroed(1, sizeof *session);
-  if (session == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(session, error);
   session->without = without;
   cleave_status_t status = create(session, source, &reason);
   session->without = NULL;

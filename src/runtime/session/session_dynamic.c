@@ -101,9 +101,7 @@ static cleave_status_t infer_outputs(cleave_session_t *session, const cleave_ste
   cleave_tensor_t *tensors = cleave_arena_allocate(arena, input_count, sizeof *tensors);
   const cleave_node_type_t **inputs = cleave_arena_allocate(arena, input_count, sizeof *inputs);
   cleave_node_type_t *outputs = cleave_arena_allocate(arena, output_count, sizeof *outputs);
-  if (types == NULL || tensors == NULL || inputs == NULL || outputs == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(types != NULL && tensors != NULL && inputs != NULL && outputs != NULL, error);
   for (uint32_t k = 0; k < input_count; k++) {
     if (step->port_slots[k] == CLEAVE_INDEX_NONE) {
       continue;
@@ -216,9 +214,7 @@ static cleave_status_t make_view(cleave_session_t *session, const cleave_step_t 
   cleave_arena_t *arena = &session->dynamic_arena;
   uint32_t type_count = step->input_count + step->output_count;
   cleave_view_type_t *types = cleave_arena_allocate(arena, type_count, sizeof *types);
-  if (types == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(types, error);
   const cleave_slot_t *slots = session->slots.items;
   for (uint32_t k = 0; k < step->input_count; k++) {
     types[k] = (cleave_view_type_t){.value = slots[step->input_slots[k]].value, .type = step->inputs[k]};
@@ -354,9 +350,7 @@ static cleave_status_t get_workspace(cleave_session_t *session, size_t bytes, cl
   cleave_free(session->dynamic_workspace);
   session->dynamic_workspace_bytes = 0;
   session->dynamic_workspace = cleave_allocate_aligned(bytes);
-  if (session->dynamic_workspace == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(session->dynamic_workspace, error);
   session->dynamic_workspace_bytes = bytes;
   return CLEAVE_OK;
 }
@@ -371,9 +365,7 @@ static cleave_status_t prepare_call(dynamic_call_t *call, const cleave_program_t
   call->inputs = cleave_arena_allocate(arena, step->input_count, sizeof *call->inputs);
   call->outputs = cleave_arena_allocate(arena, step->output_count, sizeof *call->outputs);
   call->dims = cleave_arena_allocate(arena, step->output_count, sizeof *call->dims);
-  if (call->inputs == NULL || call->outputs == NULL || call->dims == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(call->inputs != NULL && call->outputs != NULL && call->dims != NULL, error);
   for (uint32_t k = 0; k < step->input_count; k++) {
     const cleave_slot_t *slot = &session->slots.items[step->input_slots[k]];
     if (slot->kind == CLEAVE_SLOT_CONSTANT && !program->is_executor) {

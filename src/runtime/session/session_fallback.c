@@ -136,9 +136,7 @@ static cleave_status_t make(cleave_session_t *session, cleave_step_t *step, cons
                                     reason, error);
   }
   cleave_step_fallback_t *fallback = cleave_allocate_zeroed(1, sizeof *fallback);
-  if (fallback == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(fallback, error);
   cleave_status_t status = compile(session, step, &fallback->program, error);
   status = status == CLEAVE_OK ? allocate(fallback, step, error) : status;
   status = status == CLEAVE_OK ? note(session, step, reason, error) : status;

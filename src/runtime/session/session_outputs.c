@@ -50,9 +50,7 @@ static cleave_status_t set_request(cleave_session_t *session, cleave_step_t *ste
                                    cleave_request_t request, cleave_error_t *error) {
   if (step->requests == NULL && request != CLEAVE_REQUEST_WRITE) {
     step->requests = cleave_arena_allocate(&session->arena, step->output_count, sizeof *step->requests);
-    if (step->requests == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(step->requests, error);
     step->args.requests = step->requests;
   }
   if (step->requests != NULL) {
@@ -174,9 +172,7 @@ static cleave_status_t place_outputs(cleave_session_t *session, cleave_error_t *
 static cleave_status_t refresh(cleave_session_t *session, cleave_error_t *error) {
   CLEAVE_TRY(place_outputs(session, error));
   bool *is_wanted = cleave_allocate_zeroed(session->slots.count, sizeof *is_wanted);
-  if (is_wanted == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(is_wanted, error);
   cleave_status_t status = leave_out(session, is_wanted, error);
   cleave_free(is_wanted);
   return status;

@@ -86,9 +86,7 @@ static cleave_status_t keep_parts(cleave_step_t *step, const cleave_program_t *p
   step->part_count = 0;
   if (count > step->part_capacity) {
     cleave_step_time_t *grown = cleave_reallocate(step->parts, count, sizeof *grown);
-    if (grown == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(grown, error);
     step->parts = grown;
     step->part_capacity = count;
   }

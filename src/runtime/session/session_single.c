@@ -106,9 +106,7 @@ static cleave_status_t compile_steps(cleave_build_t *build, bool *out_fit, cleav
     cleave_arena_reset(&build->arena);
   }
   single->workspace = cleave_allocate_aligned(workspace_bytes);
-  if (single->workspace == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(single->workspace, error);
   for (uint32_t k = 0; k < single->step_count; k++) {
     single->steps[k].workspace = single->workspace;
   }
@@ -120,9 +118,7 @@ static cleave_status_t compile(cleave_session_t *session, bool *out_fit, cleave_
   cleave_build_t build = {.session = session, .graph = session->graph};
   session->single.steps =
       cleave_arena_allocate(&session->arena, session->steps.count, sizeof *session->single.steps);
-  if (session->single.steps == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(session->single.steps, error);
   cleave_view_builder_init(&build.views, session->graph);
   cleave_status_t status = compile_steps(&build, out_fit, error);
   cleave_view_builder_deinit(&build.views);

@@ -80,9 +80,7 @@ static void selector_destroy(void *context, void *memory) {
 static cleave_status_t selector_create(void *context, const cleave_graph_t *graph, void **out_selector,
                                        cleave_error_t *error) {
   selector_t *selector = cleave_allocate(1, sizeof *selector);
-  if (selector == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(selector, error);
   *selector = (selector_t){.rule = context, .graph = graph};
   for (int k = 0; k < METHOD_COUNT; k++) {
     selector->methods[k] = LUA_NOREF;

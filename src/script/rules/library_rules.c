@@ -68,9 +68,7 @@ static cleave_status_t add_options(building_t *building, const cleave_script_set
   size_t count = given == NULL ? 0 : given->count;
   const cleave_setting_t *settings = given == NULL ? NULL : given->items;
   building->options = cleave_arena_allocate(&building->rules->arena, count, sizeof *building->options);
-  if (building->options == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(building->options, error);
   for (size_t k = 0; k < count; k++) {
     bool is_last = true;
     for (size_t n = k + 1; n < count; n++) {
@@ -79,9 +77,7 @@ static cleave_status_t add_options(building_t *building, const cleave_script_set
     if (is_last) {
       cleave_key_value_t option = {.key = copy(building, settings[k].name),
                                    .value = copy(building, settings[k].value)};
-      if (option.key == NULL || option.value == NULL) {
-        return cleave_error_out_of_memory(error);
-      }
+      CLEAVE_TRY_MEMORY(option.key != NULL && option.value != NULL, error);
       building->options[building->option_count++] = option;
     }
     if (given->out_used != NULL) {
@@ -98,9 +94,7 @@ static cleave_status_t add_rule(building_t *building, const cleave_named_rule_t 
   cleave_ruleset_t *ruleset = &building->rulesets[rules->ruleset_count - 1];
   cleave_named_rule_use_t *use = cleave_arena_allocate(&rules->arena, 1, sizeof *use);
   const char *full_name = cleave_arena_format(&rules->arena, "%s/%s", named->library, named->name);
-  if (use == NULL || full_name == NULL || name == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(use != NULL && full_name != NULL && name != NULL, error);
   *use = (cleave_named_rule_use_t){.context = building->context,
                                    .name = full_name,
                                    .file = "",
@@ -136,9 +130,7 @@ static cleave_status_t add_rules(building_t *building, uint32_t count, cleave_er
           .backend = is_pass ? library : copy(building, named.backend),
           .file = "",
           .rules = building->rule};
-      if (ruleset.name == NULL || ruleset.backend == NULL) {
-        return cleave_error_out_of_memory(error);
-      }
+      CLEAVE_TRY_MEMORY(ruleset.name != NULL && ruleset.backend != NULL, error);
       building->rulesets[rules->ruleset_count++] = ruleset;
     }
     CLEAVE_TRY(add_rule(building, &named, name, error));
@@ -153,9 +145,8 @@ static cleave_status_t build(building_t *building, uint32_t count, const cleave_
   building->rulesets = cleave_arena_allocate(&rules->arena, count, sizeof *building->rulesets);
   building->rule = cleave_arena_allocate(&rules->arena, count, sizeof *building->rule);
   building->declared = cleave_arena_allocate(&rules->arena, count, sizeof *building->declared);
-  if (building->rulesets == NULL || building->rule == NULL || building->declared == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(building->rulesets != NULL && building->rule != NULL && building->declared != NULL,
+                    error);
   rules->rulesets = building->rulesets;
   rules->declared.rules = building->declared;
   CLEAVE_TRY(add_options(building, settings, error));
@@ -176,9 +167,7 @@ cleave_status_t cleave_rules_load_library(cleave_context_t *context, const char 
     return fail_part(&building, error);
   }
   building.rules = cleave_allocate_zeroed(1, sizeof *building.rules);
-  if (building.rules == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(building.rules, error);
   cleave_status_t status = build(&building, count, settings, error);
   if (status != CLEAVE_OK) {
     cleave_rules_destroy(building.rules);

@@ -116,9 +116,7 @@ static cleave_status_t keep_text(cleave_rules_t *rules, const load_t *load, clea
   rules->text = cleave_arena_copy_text(&rules->arena, load->text, load->length);
   rules->length = load->length;
   rules->files = cleave_arena_allocate(&rules->arena, CLEAVE_SCRIPT_FILE_LIMIT, sizeof *rules->files);
-  if (rules->text == NULL || rules->files == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(rules->text != NULL && rules->files != NULL, error);
   rules->file_count = load->source == CLEAVE_INCLUDE_FILES ? script->file_count : 0;
   for (uint32_t k = 0; k < rules->file_count; k++) {
     rules->files[k] = script->files[k].path;
@@ -133,9 +131,7 @@ static cleave_status_t load_rules(const char *name, load_t *load, cleave_rules_t
     load->settings.out_used[k] = false;
   }
   cleave_rules_t *rules = cleave_allocate_zeroed(1, sizeof *rules);
-  if (rules == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(rules, error);
   load->rules = rules;
   cleave_status_t status =
       cleave_script_create(name, CLEAVE_ERROR_RULE, cleave_host_register, &rules->script, error);

@@ -275,9 +275,7 @@ cleave_status_t cleave_script_create(const char *path, cleave_status_t failure,
                                      cleave_error_t *error) {
   *out_script = NULL;
   cleave_script_t *script = cleave_allocate_zeroed(1, sizeof *script);
-  if (script == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(script, error);
   script->failure = failure;
   script->node = CLEAVE_NODE_NONE;
   script->files[0].path = cleave_copy_text(path, strlen(path));

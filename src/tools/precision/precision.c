@@ -281,9 +281,7 @@ static cleave_status_t prepare(finder_t *finder, cleave_error_t *error) {
   finder->views = cleave_allocate_zeroed(options->input_count + 1, sizeof *finder->views);
   finder->pointers = cleave_allocate_zeroed(options->input_count + 1, sizeof *finder->pointers);
   finder->expected = cleave_allocate_zeroed((size_t)finder->output_count + 1, sizeof(cleave_tensor_t *));
-  if (finder->views == NULL || finder->pointers == NULL || finder->expected == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(finder->views != NULL && finder->pointers != NULL && finder->expected != NULL, error);
   for (size_t k = 0; k < options->input_count; k++) {
     finder->views[k] = cleave_tensor_view(options->inputs[k]);
     finder->pointers[k] = &finder->views[k];

@@ -55,9 +55,7 @@ static cleave_status_t add_line(cleave_profile_t *profile, bool is_region, const
         .label = cleave_arena_copy_text(&profile->arena, label, strlen(label)),
         .region = cleave_arena_copy_text(&profile->arena, region, strlen(region)),
         .backend = cleave_arena_copy_text(&profile->arena, backend, strlen(backend))};
-    if (line.label == NULL || line.region == NULL || line.backend == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(line.label != NULL && line.region != NULL && line.backend != NULL, error);
     if (is_region) {
       CLEAVE_ARRAY_PUSH(&profile->regions, line, error);
       found = &profile->regions.items[count];
@@ -194,9 +192,7 @@ cleave_status_t cleave_profile_write_trace(const char *path, const cleave_sessio
   json_t *trace = make_trace(session, plan);
   char *text = trace == NULL ? NULL : json_dumps(trace, JSON_INDENT(1));
   json_decref(trace);
-  if (text == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(text, error);
   cleave_status_t status = cleave_file_write(path, text, strlen(text), error);
   free(text);
   return status;

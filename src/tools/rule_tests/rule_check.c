@@ -111,9 +111,7 @@ static cleave_status_t add_test(const cleave_rule_source_t *source,
   result.report = cleave_arena_copy_text(&check->arena, cleave_text_get(&run.report), run.report.length);
   cleave_text_deinit(&run.report);
   CLEAVE_TRY(status);
-  if (result.report == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(result.report, error);
   CLEAVE_ARRAY_PUSH(&check->tests, result, error);
   check->passed += result.verdict == CLEAVE_TEST_PASSED;
   check->failed += result.verdict == CLEAVE_TEST_FAILED;

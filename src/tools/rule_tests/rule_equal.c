@@ -51,10 +51,9 @@ static cleave_status_t prepare(equality_t *equality, cleave_error_t *error) {
   equality->views = cleave_allocate_zeroed(inputs, sizeof *equality->views);
   equality->pointers = cleave_allocate_zeroed(inputs, sizeof *equality->pointers);
   equality->expected = cleave_allocate_zeroed(equality->output_count, sizeof *equality->expected);
-  if (equality->inputs == NULL || equality->views == NULL || equality->pointers == NULL ||
-      equality->expected == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(equality->inputs != NULL && equality->views != NULL && equality->pointers != NULL &&
+                        equality->expected != NULL,
+                    error);
   for (size_t k = 0; k < inputs; k++) {
     CLEAVE_TRY(
         cleave_rule_draw_input(equality->test, equality->plan->source, k, &equality->inputs[k], error));

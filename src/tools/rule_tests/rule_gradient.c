@@ -159,10 +159,10 @@ static cleave_status_t prepare(comparison_t *comparison, cleave_error_t *error) 
   comparison->names = cleave_allocate_zeroed(count + 1, sizeof *comparison->names);
   comparison->places = cleave_allocate_zeroed(count + 1, sizeof *comparison->places);
   comparison->gradients = cleave_allocate_zeroed(count + 1, sizeof *comparison->gradients);
-  if (comparison->inputs == NULL || comparison->views == NULL || comparison->pointers == NULL ||
-      comparison->names == NULL || comparison->places == NULL || comparison->gradients == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(comparison->inputs != NULL && comparison->views != NULL && comparison->pointers != NULL &&
+                        comparison->names != NULL && comparison->places != NULL &&
+                        comparison->gradients != NULL,
+                    error);
   for (size_t k = 0; k < count; k++) {
     CLEAVE_TRY(draw_input(comparison, graph, k, error));
   }

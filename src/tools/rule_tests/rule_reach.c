@@ -127,9 +127,7 @@ cleanup:
 static cleave_status_t add(cleave_rule_check_t *check, cleave_lint_level_t level, const char *file,
                            int32_t line, const char *code, const char *message, cleave_error_t *error) {
   cleave_lint_t lint = {.level = level, .file = file, .line = line, .code = code, .message = message};
-  if (message == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(message, error);
   CLEAVE_ARRAY_PUSH(&check->lints, lint, error);
   return CLEAVE_OK;
 }
@@ -206,9 +204,7 @@ static cleave_status_t count_model(const reach_search_t *search, const cleave_ru
     return cleave_error_out_of_memory(error);
   }
   const char *file = cleave_arena_copy_text(&search->check->arena, failure.file, strlen(failure.file));
-  if (file == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(file, error);
   return add(search->check, CLEAVE_LINT_ERROR, file, failure.line, "fails-on-model",
              cleave_arena_format(&search->check->arena, "on model %s: %s", model->name, failure.message),
              error);

@@ -82,9 +82,7 @@ cleave_status_t cleave_applications_list(const cleave_plan_t *plan, cleave_appli
   }
   list->keys = cleave_allocate(list->key_count + 1, sizeof *list->keys);
   list->allowed = cleave_allocate_zeroed((size_t)list->count + 1, sizeof *list->allowed);
-  if (list->keys == NULL || list->allowed == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(list->keys != NULL && list->allowed != NULL, error);
   size_t next = 0;
   for (uint32_t a = 0; a < list->count; a++) {
     cleave_bisect_culprit_t application = describe(plan, a, &nodes, &count);

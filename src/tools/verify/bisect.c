@@ -173,9 +173,7 @@ static cleave_status_t search_accuracy(bisection_t *bisection, cleave_error_t *e
   cleave_status_t status = CLEAVE_OK;
   uint32_t count = bisection->applications.count;
   uint32_t *set = cleave_allocate((size_t)count + 1, sizeof *set);
-  if (set == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(set, error);
   for (uint32_t k = 0; k < count; k++) {
     set[k] = k;
   }
@@ -319,9 +317,8 @@ static cleave_status_t prepare(bisection_t *bisection, cleave_error_t *error) {
   bisection->views = cleave_allocate_zeroed(options->input_count, sizeof *bisection->views);
   bisection->pointers = cleave_allocate_zeroed(options->input_count, sizeof *bisection->pointers);
   bisection->expected = cleave_allocate_zeroed(bisection->output_count, sizeof(cleave_tensor_t *));
-  if (bisection->views == NULL || bisection->pointers == NULL || bisection->expected == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(bisection->views != NULL && bisection->pointers != NULL && bisection->expected != NULL,
+                    error);
   for (size_t k = 0; k < options->input_count; k++) {
     bisection->views[k] = cleave_tensor_view(options->inputs[k]);
     bisection->pointers[k] = &bisection->views[k];

@@ -111,9 +111,7 @@ static cleave_status_t visit(search_t *search, walk_t *walk, cleave_value_t valu
 static cleave_status_t list_nodes(walk_t *walk, cleave_error_t *error) {
   size_t count = walk->graph->live_node_count;
   cleave_node_t *order = cleave_allocate(count + 1, sizeof *order);
-  if (order == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(order, error);
   cleave_status_t status = cleave_graph_topological_order(walk->graph, order, NULL, error);
   if (status == CLEAVE_OK) {
     status = cleave_array_reserve(&walk->nodes, count, error);
@@ -130,9 +128,7 @@ static cleave_status_t list_nodes(walk_t *walk, cleave_error_t *error) {
 static cleave_status_t walk_back(search_t *search, walk_t *walk, cleave_value_t from, cleave_error_t *error) {
   walk->is_taken =
       cleave_allocate_zeroed((size_t)cleave_graph_node_bound(walk->graph) + 1, sizeof *walk->is_taken);
-  if (walk->is_taken == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(walk->is_taken, error);
   CLEAVE_ARRAY_PUSH(&walk->queue, from, error);
   while (walk->queue.count > 0) {
     CLEAVE_TRY(visit(search, walk, walk->queue.items[--walk->queue.count], error));
@@ -151,9 +147,7 @@ static cleave_status_t extract(const search_t *search, const walk_t *walk, const
                                cleave_value_t output, cleave_graph_t **out_graph, cleave_error_t *error) {
   size_t count = search->parts->inputs.count;
   cleave_value_t *inputs = cleave_allocate(count + 1, sizeof *inputs);
-  if (inputs == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(inputs, error);
   for (size_t k = 0; k < count; k++) {
     cleave_value_t source = search->parts->inputs.items[k];
     inputs[k] = value_of == NULL ? source : value_of[source.index];

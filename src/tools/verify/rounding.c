@@ -259,9 +259,7 @@ static cleave_status_t run_disturbed(const cleave_rounding_t *rounding, uint64_t
   cleave_graph_t *graph = NULL;
   cleave_status_t status = CLEAVE_OK;
   cleave_tensor_t **results = cleave_allocate_zeroed(rounding->value_count + 1, sizeof *results);
-  if (results == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(results, error);
   CLEAVE_TRY_CLEANUP(cleave_graph_copy(rounding->graph, &graph, error));
   CLEAVE_TRY_CLEANUP(disturb_all(graph, rounding->digits, seed, error));
   CLEAVE_TRY_CLEANUP(cleave_check_reference(graph, rounding->inputs, rounding->input_count, rounding->threads,

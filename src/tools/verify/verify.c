@@ -43,9 +43,7 @@ static cleave_status_t build_view(verifier_t *verifier, cleave_verify_kind_t kin
   set->backend = set->region->backend;
   uint32_t count = is_fusion ? 1 : set->region->fusion_count;
   cleave_view_fusion_t *fusions = cleave_arena_allocate(&verifier->arena, (size_t)count + 1, sizeof *fusions);
-  if (fusions == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(fusions, error);
   for (uint32_t k = 0; k < count; k++) {
     const cleave_plan_fusion_t *fusion = &plan->fusions[is_fusion ? index : set->region->fusions[k]];
     fusions[k] = (cleave_view_fusion_t){.rule = plan->rules[fusion->rule].name,
@@ -237,9 +235,7 @@ static cleave_status_t run_on_backend(const verifier_t *verifier, const item_set
       .view = &set->view, .threads = verifier->options->threads, .session = verifier->options->session};
   CLEAVE_TRY(cleave_registry_find(verifier->plan->graph->context, set->backend, &run.handle, error));
   cleave_tensor_view_t *views = cleave_allocate(region->input_count, sizeof *views);
-  if (views == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(views, error);
   for (uint32_t k = 0; k < region->input_count; k++) {
     views[k] = cleave_tensor_view(inputs[k]);
   }
@@ -265,9 +261,7 @@ static cleave_status_t run_round(verifier_t *verifier, const item_set_t *set, co
   const cleave_region_view_t *region = &set->view.region;
   size_t most = (size_t)region->input_count + 2 * (size_t)region->output_count;
   cleave_tensor_t **tensors = cleave_allocate_zeroed(most, sizeof *tensors);
-  if (tensors == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(tensors, error);
   cleave_tensor_t **actual = tensors + region->input_count;
   cleave_tensor_t **expected = actual + region->output_count;
   cleave_rounding_t rounding = {.tolerances = NULL};
@@ -326,9 +320,7 @@ static cleave_status_t extract_item(const verifier_t *verifier, const item_set_t
   const cleave_plan_fusion_t *fusion = is_fusion ? &verifier->plan->fusions[index] : NULL;
   size_t count = (size_t)region->input_count + region->output_count;
   cleave_value_t *values = cleave_allocate(count, sizeof *values);
-  if (values == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(values, error);
   for (uint32_t k = 0; k < region->input_count; k++) {
     values[k] = set->view.values[region->inputs[k]];
   }
@@ -371,9 +363,7 @@ static cleave_status_t verify_all(verifier_t *verifier, cleave_error_t *error) {
   const cleave_verify_options_t *options = verifier->options;
   size_t values = (size_t)cleave_graph_value_bound(verifier->graph) + 1;
   verifier->tap_of = cleave_allocate(values, sizeof *verifier->tap_of);
-  if (verifier->tap_of == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(verifier->tap_of, error);
   memset(verifier->tap_of, 0xff, values * sizeof *verifier->tap_of);
   CLEAVE_TRY(list_items(verifier, error));
   CLEAVE_TRY(run_tapped(verifier, error));

@@ -131,9 +131,7 @@ static cleave_status_t run_tapped(const rewrites_t *rewrites, cleave_tensor_t *c
   tapped->result_count = graph->outputs.count + count;
   tapped->results = cleave_allocate_zeroed(tapped->result_count, sizeof *tapped->results);
   tapped->inputs = cleave_allocate(options->input_count + count, sizeof *tapped->inputs);
-  if (tapped->results == NULL || tapped->inputs == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(tapped->results != NULL && tapped->inputs != NULL, error);
   for (size_t k = 0; k < options->input_count; k++) {
     tapped->inputs[tapped->input_count++] = options->inputs[k];
   }

@@ -93,18 +93,14 @@ static cleave_status_t copy_inputs(cleave_rules_watch_t *watch, const cleave_rul
   const cleave_tensor_view_t *const *inputs = options == NULL ? NULL : options->inputs;
   cleave_tensor_view_t *views = cleave_arena_allocate(arena, count, sizeof *views);
   watch->inputs = cleave_arena_allocate(arena, count, sizeof *watch->inputs);
-  if (views == NULL || watch->inputs == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(views != NULL && watch->inputs != NULL, error);
   for (size_t k = 0; k < count; k++) {
     if (inputs == NULL || inputs[k] == NULL || inputs[k]->rank < 0 || inputs[k]->rank > CLEAVE_MAX_RANK) {
       return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "input %zu is not given", k);
     }
     views[k] = *inputs[k];
     views[k].dims = cleave_arena_copy(arena, inputs[k]->dims, (size_t)inputs[k]->rank * sizeof(int64_t));
-    if (views[k].dims == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(views[k].dims, error);
     watch->inputs[k] = &views[k];
   }
   watch->input_count = count;
@@ -296,9 +292,7 @@ cleave_status_t cleave_rules_watch_create_known(cleave_model_t *model,
                             options->size, sizeof *options);
   }
   cleave_rules_watch_t *watch = cleave_allocate_zeroed(1, sizeof *watch);
-  if (watch == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(watch, error);
   watch->model = cleave_model_retain(model);
   cleave_status_t status = start(watch, request, known, options, error);
   if (status != CLEAVE_OK) {

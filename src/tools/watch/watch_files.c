@@ -89,9 +89,7 @@ cleave_status_t cleave_watch_files_create(int32_t quiet_ms, cleave_watch_files_t
                                           cleave_error_t *error) {
   *out_files = NULL;
   cleave_watch_files_t *files = cleave_allocate_zeroed(1, sizeof *files);
-  if (files == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(files, error);
   files->notify = -1;
   files->timer = -1;
   files->both = -1;
@@ -204,9 +202,7 @@ cleave_status_t cleave_watch_files_add(cleave_watch_files_t *files, const char *
   }
   CLEAVE_TRY(cleave_array_reserve(&files->items, 1, error));
   watched_t item = {.path = cleave_copy_text(path, strlen(path))};
-  if (item.path == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(item.path, error);
   cleave_status_t status = arm(files, &item, error);
   if (status != CLEAVE_OK) {
     cleave_free(item.path);

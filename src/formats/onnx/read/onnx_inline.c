@@ -165,9 +165,7 @@ static cleave_status_t push_identity(inliner_t *inliner, const cleave_onnx_node_
       .op_type = "Identity", .domain = "", .overload = "", .name = call->name, .version = version};
   node.inputs = cleave_arena_copy(&inliner->model->arena, &from, sizeof from);
   node.outputs = cleave_arena_copy(&inliner->model->arena, &to, sizeof to);
-  if (node.inputs == NULL || node.outputs == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(node.inputs != NULL && node.outputs != NULL, error);
   node.input_count = 1;
   node.output_count = 1;
   return push_node(inliner, &node, error);
@@ -214,9 +212,7 @@ static cleave_status_t bind_names(const expansion_t *expansion, const cleave_str
                                   cleave_string_t **out_names, cleave_error_t *error) {
   inliner_t *inliner = expansion->inliner;
   cleave_string_t *bound = cleave_arena_allocate(&inliner->model->arena, count, sizeof *bound);
-  if (bound == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(bound, error);
   for (uint32_t k = 0; k < count; k++) {
     cleave_string_t *name = &expansion->names[locals[k].index];
     if (name->index == UINT32_MAX) {
@@ -249,9 +245,7 @@ static cleave_status_t bind_attributes(inliner_t *inliner, const cleave_onnx_bod
                                        cleave_error_t *error) {
   cleave_onnx_attribute_t *bound =
       cleave_arena_copy(&inliner->model->arena, node->attributes, node->attribute_count * sizeof *bound);
-  if (bound == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(bound, error);
   for (uint32_t k = 0; k < node->attribute_count; k++) {
     if (bound[k].reference == NULL) {
       continue;
@@ -311,9 +305,7 @@ static cleave_status_t expand_call(inliner_t *inliner, cleave_onnx_body_t *body,
     return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "function '%s': too many calls", body->name);
   }
   cleave_string_t *names = cleave_allocate(count, sizeof *names);
-  if (names == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(names, error);
   memset(names, 0xff, count * sizeof *names); /* CLEAVE_STRING_NONE */
   body->is_active = true;
   cleave_status_t status = expand_body(inliner, body, call, names, depth, error);

@@ -131,9 +131,7 @@ static cleave_status_t add_inputs(reader_t *reader, cleave_error_t *error) {
   cleave_graph_t *graph = reader->builder.graph;
   graph->default_inputs =
       cleave_arena_allocate(&graph->arena, model->initializers.count + 1, sizeof *graph->default_inputs);
-  if (graph->default_inputs == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(graph->default_inputs, error);
   for (size_t k = 0; k < model->inputs.count; k++) {
     const cleave_onnx_value_info_t *info = &model->inputs.items[k];
     cleave_value_t known = reader->builder.values[info->name.index];
@@ -177,9 +175,7 @@ static cleave_status_t keep_declared(reader_t *reader, size_t index, const cleav
   shape->rank = info->rank;
   shape->dims =
       cleave_arena_allocate(&reader->builder.graph->arena, (size_t)info->rank + 1, sizeof *shape->dims);
-  if (shape->dims == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(shape->dims, error);
   for (int32_t d = 0; d < info->rank; d++) {
     shape->dims[d] = info->dims[d].size >= 0 ? info->dims[d].size : CLEAVE_DIM_UNKNOWN;
   }
@@ -191,9 +187,7 @@ static cleave_status_t add_outputs(reader_t *reader, cleave_error_t *error) {
   cleave_graph_t *graph = reader->builder.graph;
   if (!model->options->lenient) {
     graph->declared = cleave_arena_allocate(&graph->arena, model->outputs.count + 1, sizeof *graph->declared);
-    if (graph->declared == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(graph->declared, error);
   }
   for (size_t k = 0; k < model->outputs.count; k++) {
     const cleave_onnx_value_info_t *info = &model->outputs.items[k];

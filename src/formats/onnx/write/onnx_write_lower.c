@@ -68,9 +68,7 @@ static cleave_status_t find_function(cleave_onnx_functions_t *functions, const c
   if (key.index >= functions->capacity) {
     uint32_t capacity = 2 * key.index + 16;
     cleave_string_t *names = cleave_reallocate(functions->name_of, capacity, sizeof *names);
-    if (names == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(names, error);
     memset(names + functions->capacity, 0, (capacity - functions->capacity) * sizeof *names);
     functions->name_of = names;
     functions->capacity = capacity;

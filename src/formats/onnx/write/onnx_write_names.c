@@ -96,9 +96,8 @@ cleave_status_t cleave_onnx_writer_init(cleave_onnx_writer_t *writer, cleave_err
   writer->value_names = cleave_allocate_zeroed(value_count, sizeof *writer->value_names);
   writer->is_needed = cleave_allocate_zeroed(value_count, sizeof *writer->is_needed);
   writer->output_names = cleave_allocate_zeroed(graph->outputs.count + 1, sizeof *writer->output_names);
-  if (writer->value_names == NULL || writer->is_needed == NULL || writer->output_names == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(writer->value_names != NULL && writer->is_needed != NULL && writer->output_names != NULL,
+                    error);
   CLEAVE_TRY(cleave_groups_init(&writer->groups, graph, writer->options->groups, writer->options->group_count,
                                 error));
   return name_values(writer, error);
