@@ -33,10 +33,4 @@ static const cleave_backend_extensions_t extensions = {
 
 static const cleave_backend_t backend = {RELU_BACKEND("bad_operator"), .extensions = &extensions};
 
-const cleave_backend_t *cleave_backend_entry(uint32_t abi_major, uint32_t abi_minor,
-                                             cleave_message_t *message) {
-  (void)abi_major;
-  (void)abi_minor;
-  (void)message;
-  return &backend;
-}
+RELU_ENTRY()

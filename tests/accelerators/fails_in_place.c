@@ -24,12 +24,4 @@ static cleave_status_t run(void *memory, const cleave_run_args_t *args, cleave_m
 
 static cleave_backend_t backend = {RELU_BACKEND("fails_in_place")};
 
-const cleave_backend_t *cleave_backend_entry(uint32_t abi_major, uint32_t abi_minor,
-                                             cleave_message_t *message) {
-  (void)abi_major;
-  (void)abi_minor;
-  (void)message;
-  backend.compile = compile;
-  backend.run = run;
-  return &backend;
-}
+RELU_ENTRY(backend.compile = compile; backend.run = run)

@@ -12,11 +12,4 @@ static cleave_status_t initialise(const cleave_host_t *host, void **out_state, c
 
 static cleave_backend_t backend = {RELU_BACKEND("no_device")};
 
-const cleave_backend_t *cleave_backend_entry(uint32_t abi_major, uint32_t abi_minor,
-                                             cleave_message_t *message) {
-  (void)abi_major;
-  (void)abi_minor;
-  (void)message;
-  backend.initialise = initialise;
-  return &backend;
-}
+RELU_ENTRY(backend.initialise = initialise)

@@ -91,4 +91,15 @@ static inline cleave_status_t relu_run(void *program, const cleave_run_args_t *a
   .initialise = relu_initialise, .destroy = relu_destroy, .supports = relu_supports,                      \
   .compile = relu_compile, .unload = relu_unload, .info = relu_info, .run = relu_run
 
+/* The entry of a library, which makes some changes to its `backend` first. */
+#define RELU_ENTRY(changes)                                                            \
+  const cleave_backend_t *cleave_backend_entry(uint32_t abi_major, uint32_t abi_minor, \
+                                               cleave_message_t *message) {            \
+    (void)abi_major;                                                                   \
+    (void)abi_minor;                                                                   \
+    (void)message;                                                                     \
+    changes;                                                                           \
+    return &backend;                                                                   \
+  }
+
 #endif /* CLEAVE_TESTS_ACCELERATORS_RELU_H */

@@ -113,10 +113,4 @@ static const cleave_backend_t backend = {.size = sizeof(cleave_backend_t),
                                          .run = run,
                                          .takes_sparse = true};
 
-const cleave_backend_t *cleave_backend_entry(uint32_t abi_major, uint32_t abi_minor,
-                                             cleave_message_t *message) {
-  (void)abi_major;
-  (void)abi_minor;
-  (void)message;
-  return &backend;
-}
+RELU_ENTRY()

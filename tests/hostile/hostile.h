@@ -41,15 +41,7 @@ static inline void hostile_write(unsigned char *memory, size_t bytes) {
   }
 }
 
-#define HOSTILE_ENTRY(field)                                                           \
-  const cleave_backend_t *cleave_backend_entry(uint32_t abi_major, uint32_t abi_minor, \
-                                               cleave_message_t *message) {            \
-    (void)abi_major;                                                                   \
-    (void)abi_minor;                                                                   \
-    (void)message;                                                                     \
-    backend.field = hostile;                                                           \
-    return &backend;                                                                   \
-  }
+#define HOSTILE_ENTRY(field) RELU_ENTRY(backend.field = hostile)
 
 /* A process of the library's that stays. */
 static inline void hostile_fork(void) {

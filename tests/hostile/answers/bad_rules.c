@@ -513,11 +513,4 @@ static const cleave_backend_extensions_t extensions = {.size = sizeof extensions
                                                        .pass_count = 1};
 static cleave_backend_t backend = {RELU_BACKEND("bad_rules"), .extensions = &extensions};
 
-const cleave_backend_t *cleave_backend_entry(uint32_t abi_major, uint32_t abi_minor,
-                                             cleave_message_t *message) {
-  (void)abi_major;
-  (void)abi_minor;
-  (void)message;
-  backend.initialise = initialise;
-  return &backend;
-}
+RELU_ENTRY(backend.initialise = initialise)

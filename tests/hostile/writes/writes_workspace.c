@@ -21,12 +21,4 @@ static cleave_status_t hostile(void *program, const cleave_run_args_t *args, cle
 
 static cleave_backend_t backend = {RELU_BACKEND("writes_workspace")};
 
-const cleave_backend_t *cleave_backend_entry(uint32_t abi_major, uint32_t abi_minor,
-                                             cleave_message_t *message) {
-  (void)abi_major;
-  (void)abi_minor;
-  (void)message;
-  backend.compile = compile;
-  backend.run = hostile;
-  return &backend;
-}
+RELU_ENTRY(backend.compile = compile; backend.run = hostile)

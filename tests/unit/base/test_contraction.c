@@ -5,6 +5,7 @@
 #include "graph/contraction.h"
 
 #include "plan_case.h"
+#include "random_case.h"
 #include "unit.h"
 
 static cleave_contraction_t *contraction_of(const char *text) {
@@ -140,15 +141,6 @@ UNIT_TEST(levels_contract_without_search) {
 // ---- against brute force ----
 
 enum { MOST = 24 };
-
-static uint64_t random_state = 88172645463325252u;
-
-static uint32_t random_below(uint32_t bound) {
-  random_state ^= random_state << 13;
-  random_state ^= random_state >> 7;
-  random_state ^= random_state << 17;
-  return (uint32_t)((random_state >> 20) % bound);
-}
 
 /* Would the graph have a cycle with these groups contracted? */
 static bool has_cycle(const cleave_contraction_t *c, const uint32_t *groups) {

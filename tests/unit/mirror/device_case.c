@@ -5,6 +5,7 @@
 #include "backend/registry/registry.h"
 #include "base/text.h"
 #include "plan_case.h"
+#include "random_case.h"
 #include "unit.h"
 
 #define HEAD "local x = g.input('x', 'float32', { 8 })\n"
@@ -149,15 +150,6 @@ const char *device_case_steps(const device_case_t *c) {
 }
 
 // ---- random graphs ----
-
-static uint64_t random_state;
-
-static uint32_t random_below(uint32_t bound) {
-  random_state ^= random_state << 13;
-  random_state ^= random_state >> 7;
-  random_state ^= random_state << 17;
-  return (uint32_t)((random_state >> 16) % bound);
-}
 
 /* Nodes on the host, on two devices and on one of another backend by turns, which read any of the last few
  * values; Reshape there and back; some values are outputs. Values stay small: products are halved. */

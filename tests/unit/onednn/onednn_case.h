@@ -39,6 +39,38 @@ __attribute__((unused)) static void onednn_refuses(const char *text, const char 
   fusion_case_refused(&onednn, text, reason);
   op_backend_destroy(&onednn);
 }
+
+/* How often a text, such as the labels of a program, has a part. */
+__attribute__((unused)) static uint32_t onednn_occurrences(const char *text, const char *part) {
+  uint32_t count = 0;
+  for (const char *at = strstr(text, part); at != NULL; at = strstr(at + 1, part)) {
+    count++;
+  }
+  return count;
+}
+
+/* What a program is saved to. */
+typedef struct onednn_bytes {
+  unsigned char *data; /* aligned */
+  size_t count;
+} onednn_bytes_t;
+
+__attribute__((unused)) static cleave_status_t onednn_bytes_append(void *context, const void *data,
+                                                                   size_t count) {
+  onednn_bytes_t *bytes = context;
+  unsigned char *larger = aligned_alloc(64, (bytes->count + count) / 64 * 64 + 64);
+  ck_assert_ptr_nonnull(larger);
+  if (bytes->count > 0) {
+    memcpy(larger, bytes->data, bytes->count);
+  }
+  if (count > 0) {
+    memcpy(larger + bytes->count, data, count);
+  }
+  free(bytes->data);
+  bytes->data = larger;
+  bytes->count += count;
+  return CLEAVE_OK;
+}
 #else
 UNIT_TEST(is_skipped_since_the_onednn_backend_is_not_built) {
   printf("skipped: this build has no oneDNN backend\n");

@@ -15,27 +15,6 @@
   "l i64[1] = 1\nu [1,1,8] = Unsqueeze(h, l)\nrw [1,64,8] = random\nrr [1,64,16] = random\n"        \
   "t [1,1,8] = Tanh(u)\ny [1,1,1,16] = LSTM(t, rw, rr) hidden_size=16\n"
 
-typedef struct bytes {
-  unsigned char *data; /* aligned */
-  size_t count;
-} bytes_t;
-
-static cleave_status_t append(void *context, const void *data, size_t count) {
-  bytes_t *bytes = context;
-  unsigned char *larger = aligned_alloc(64, (bytes->count + count) / 64 * 64 + 64);
-  ck_assert_ptr_nonnull(larger);
-  if (bytes->count > 0) {
-    memcpy(larger, bytes->data, bytes->count);
-  }
-  if (count > 0) {
-    memcpy(larger + bytes->count, data, count);
-  }
-  free(bytes->data);
-  bytes->data = larger;
-  bytes->count += count;
-  return CLEAVE_OK;
-}
-
 typedef struct trial {
   op_backend_t onednn;
   fusion_region_t *region;
@@ -54,17 +33,17 @@ static void finish(trial_t *trial) {
   op_backend_destroy(&trial->onednn);
 }
 
-static bytes_t save(const trial_t *trial) {
-  bytes_t bytes = {NULL, 0};
+static onednn_bytes_t save(const trial_t *trial) {
+  onednn_bytes_t bytes = {NULL, 0};
   cleave_message_t message = {.text = ""};
-  ck_assert_msg(
-      trial->onednn.backend->blobs->save(trial->program.program, append, &bytes, &message) == CLEAVE_OK, "%s",
-      message.text);
+  ck_assert_msg(trial->onednn.backend->blobs->save(trial->program.program, onednn_bytes_append, &bytes,
+                                                   &message) == CLEAVE_OK,
+                "%s", message.text);
   return bytes;
 }
 
 /* Puts a program that is loaded from the bytes in the place of the compiled one. */
-static void load(trial_t *trial, const bytes_t *bytes) {
+static void load(trial_t *trial, const onednn_bytes_t *bytes) {
   const cleave_backend_t *backend = trial->onednn.backend;
   const cleave_compile_options_t options = {.size = sizeof(options), .threads = 1};
   cleave_message_t message = {.text = ""};
@@ -92,12 +71,12 @@ UNIT_TEST(a_loaded_program_computes_what_the_compiled_one_does) {
   trial_t compiled;
   trial_t loaded;
   start(&compiled, NET);
-  bytes_t bytes = save(&compiled);
+  onednn_bytes_t bytes = save(&compiled);
   ck_assert_uint_gt(bytes.count, 3456 * 40 * sizeof(float));
   start(&loaded, NET); /* in a state of its own, with constants elsewhere: as another process */
   load(&loaded, &bytes);
   check_equal(&compiled, &loaded);
-  bytes_t again = save(&loaded);
+  onednn_bytes_t again = save(&loaded);
   ck_assert_uint_eq(again.count, bytes.count);
   ck_assert_mem_eq(again.data, bytes.data, bytes.count);
   ck_assert_uint_eq(compiled.onednn.backend->info(compiled.program.program)->persistent_bytes > 0,
@@ -112,7 +91,7 @@ UNIT_TEST(its_weights_are_read_where_the_bytes_are) {
   trial_t compiled;
   trial_t loaded;
   start(&compiled, NET);
-  bytes_t bytes = save(&compiled);
+  onednn_bytes_t bytes = save(&compiled);
   start(&loaded, NET);
   load(&loaded, &bytes);
   check_equal(&compiled, &loaded);
@@ -136,7 +115,7 @@ UNIT_TEST(bytes_of_other_regions_are_packed_again) {
   trial_t net;
   trial_t loaded;
   start(&net, NET);
-  bytes_t bytes = save(&net);
+  onednn_bytes_t bytes = save(&net);
   start(&compiled, other);
   start(&loaded, other);
   load(&loaded, &bytes);
@@ -163,7 +142,7 @@ static void check_refused(const trial_t *trial, const unsigned char *data, size_
 UNIT_TEST(bytes_that_are_not_whole_or_of_another_processor_are_refused) {
   trial_t trial;
   start(&trial, NET);
-  bytes_t bytes = save(&trial);
+  onednn_bytes_t bytes = save(&trial);
   unsigned char *copy = aligned_alloc(64, (bytes.count + 63) / 64 * 64);
   ck_assert_ptr_nonnull(copy);
   check_refused(&trial, bytes.data, 31, "too few");
@@ -195,11 +174,12 @@ UNIT_TEST(bytes_that_are_not_whole_or_of_another_processor_are_refused) {
 
 UNIT_TEST(a_program_that_packs_nothing_is_not_kept) {
   trial_t trial;
-  bytes_t bytes = {NULL, 0};
+  onednn_bytes_t bytes = {NULL, 0};
   cleave_message_t message = {.text = ""};
   start(&trial, "x [2,8] = input\ny [2,8] = Relu(x)\n");
-  ck_assert_int_eq(trial.onednn.backend->blobs->save(trial.program.program, append, &bytes, &message),
-                   CLEAVE_ERROR_UNSUPPORTED);
+  ck_assert_int_eq(
+      trial.onednn.backend->blobs->save(trial.program.program, onednn_bytes_append, &bytes, &message),
+      CLEAVE_ERROR_UNSUPPORTED);
   ck_assert_str_eq(message.text, "it has no packed weights");
   ck_assert_uint_eq(bytes.count, 0);
   finish(&trial);

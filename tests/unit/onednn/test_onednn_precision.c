@@ -56,14 +56,6 @@ static cleave_attribute_view_t precision(const char *name) {
                                    .count = (uint32_t)strlen(name)};
 }
 
-static uint32_t occurrences(const char *text, const char *part) {
-  uint32_t count = 0;
-  for (const char *at = strstr(text, part); at != NULL; at = strstr(at + 1, part)) {
-    count++;
-  }
-  return count;
-}
-
 #define BLOCK                                                                                              \
   "x [1,32,12,12] = input\nw1 [32,32,3,3] = random\nw2 [32,32,1,1] = random\nw3 [64,32,1,1] = random\n{\n" \
   "a [1,32,12,12] = Conv(x, w1) kernel_shape=[3,3] pads=[1,1,1,1]\nra [1,32,12,12] = Relu(a)\n}\n{\n"      \
@@ -79,18 +71,19 @@ UNIT_TEST(values_between_products_stay_in_the_low_type) {
     return;
   }
   ck_assert_int_eq(compile(BLOCK, &low, 1, labels, sizeof(labels)), CLEAVE_OK);
-  ck_assert_msg(occurrences(labels, "conv") >= 3 && occurrences(labels, "_bf16") >= 3, "%s", labels);
+  ck_assert_msg(onednn_occurrences(labels, "conv") >= 3 && onednn_occurrences(labels, "_bf16") >= 3, "%s",
+                labels);
   // The input becomes bfloat16 in channels last, the output row-major: nothing else is moved.
-  ck_assert_msg(occurrences(labels, "reorder") <= 2, "%s", labels);
+  ck_assert_msg(onednn_occurrences(labels, "reorder") <= 2, "%s", labels);
 }
 
 UNIT_TEST(without_the_attribute_all_is_float32) {
   char labels[2048];
   const cleave_attribute_view_t own = precision("float32");
   ck_assert_int_eq(compile(BLOCK, NULL, 0, labels, sizeof(labels)), CLEAVE_OK);
-  ck_assert_msg(occurrences(labels, "_bf16") == 0, "%s", labels);
+  ck_assert_msg(onednn_occurrences(labels, "_bf16") == 0, "%s", labels);
   ck_assert_int_eq(compile(BLOCK, &own, 1, labels, sizeof(labels)), CLEAVE_OK);
-  ck_assert_msg(occurrences(labels, "_bf16") == 0, "%s", labels);
+  ck_assert_msg(onednn_occurrences(labels, "_bf16") == 0, "%s", labels);
 }
 
 UNIT_TEST(what_is_kept_stays_float32) {
@@ -103,7 +96,7 @@ UNIT_TEST(what_is_kept_stays_float32) {
                                                  .strings = texts,
                                                  .count = 2}};
   ck_assert_int_eq(compile(BLOCK, attributes, 2, labels, sizeof(labels)), CLEAVE_OK);
-  ck_assert_msg(occurrences(labels, "_bf16") == 0, "%s", labels);
+  ck_assert_msg(onednn_occurrences(labels, "_bf16") == 0, "%s", labels);
 }
 
 UNIT_TEST(an_unknown_precision_is_refused) {

@@ -38,14 +38,6 @@ static void read_labels(const char *text, char *labels, size_t size) {
   op_backend_destroy(&onednn);
 }
 
-static uint32_t occurrences(const char *text, const char *part) {
-  uint32_t count = 0;
-  for (const char *at = strstr(text, part); at != NULL; at = strstr(at + 1, part)) {
-    count++;
-  }
-  return count;
-}
-
 #define DENSE_BLOCKS                                                                                    \
   "x [1,32,12,12] = input\nw1 [32,32,3,3] = random\nw2 [32,64,3,3] = random\nw3 [16,96,3,3] = random\n" \
   "g [64] = random\nv [64] = positive\n{\n"                                                             \
@@ -63,8 +55,8 @@ UNIT_TEST(writes_the_inputs_of_a_concat_to_their_places) {
   onednn_case(DENSE_BLOCKS, 1e-4);
   read_labels(DENSE_BLOCKS, labels, sizeof(labels));
   // The last one reads the same value twice: one part is copied.
-  ck_assert_msg(occurrences(labels, "concat") == 0, "%s", labels);
-  ck_assert_msg(occurrences(labels, "reorder") <= 3, "%s", labels);
+  ck_assert_msg(onednn_occurrences(labels, "concat") == 0, "%s", labels);
+  ck_assert_msg(onednn_occurrences(labels, "reorder") <= 3, "%s", labels);
 }
 
 UNIT_TEST(writes_them_in_blocks_of_eight_channels_for_avx2) {
@@ -74,8 +66,8 @@ UNIT_TEST(writes_them_in_blocks_of_eight_channels_for_avx2) {
   read_labels(DENSE_BLOCKS, labels, sizeof(labels));
   if (onednn_major() <
       3) { /* later versions have the channels last there, whose parts are not in one piece */
-    ck_assert_msg(occurrences(labels, "8b") > 0, "%s", labels);
-    ck_assert_msg(occurrences(labels, "concat") == 0, "%s", labels);
+    ck_assert_msg(onednn_occurrences(labels, "8b") > 0, "%s", labels);
+    ck_assert_msg(onednn_occurrences(labels, "concat") == 0, "%s", labels);
   }
 }
 
@@ -89,12 +81,12 @@ UNIT_TEST(uses_winograd_for_windows_of_three_by_three) {
   onednn_case(text, 1e-4);
   read_labels(text, labels, sizeof(labels));
   bool has_it = onednn_major() < 3 && __builtin_cpu_supports("avx512f");
-  ck_assert_msg(occurrences(labels, "wino") == (has_it ? 1 : 0), "%s", labels);
+  ck_assert_msg(onednn_occurrences(labels, "wino") == (has_it ? 1 : 0), "%s", labels);
   read_labels(
       "x [2,32,20,18] = input\nw [64,32,3,3] = random\n"
       "y [2,64,9,8] = Conv(x, w) kernel_shape=[3,3] strides=[2,2]",
       labels, sizeof(labels));
-  ck_assert_msg(occurrences(labels, "wino") == 0, "%s", labels);
+  ck_assert_msg(onednn_occurrences(labels, "wino") == 0, "%s", labels);
 }
 
 // By rows, whose windows overlap and reach into the padding above and below.
@@ -115,8 +107,8 @@ UNIT_TEST(computes_swish_behind_large_convolutions_by_rows) {
                    "%ss [1,72,60,60] = Swish(c) alpha=1.5\ny [1,72,60,60] = Mul(s, m)\n}\n", convolutions[k]);
     onednn_case(text, 1e-4);
     read_labels(text, labels, sizeof(labels));
-    ck_assert_msg(occurrences(labels, "swish loop") == (__builtin_cpu_supports("avx512f") ? 2 : 0), "%s",
-                  labels);
+    ck_assert_msg(onednn_occurrences(labels, "swish loop") == (__builtin_cpu_supports("avx512f") ? 2 : 0),
+                  "%s", labels);
   }
 }
 
@@ -314,7 +306,7 @@ UNIT_TEST(products_of_few_rows_are_loops_that_read_the_weights_once) {
                      m, k, n, k, k, n, n, n, m, n, m, n, m, n, m, n, m, 2 * n);
       onednn_case(text, 2e-6);
       read_labels(text, labels, sizeof(labels));
-      ck_assert_msg(occurrences(labels, "matmul loop") == (m <= 4 ? 2 : 0), "%d rows: %s", m, labels);
+      ck_assert_msg(onednn_occurrences(labels, "matmul loop") == (m <= 4 ? 2 : 0), "%d rows: %s", m, labels);
     }
   }
 }

@@ -27,14 +27,6 @@ static void read_labels(const char *text, char *labels, size_t size) {
   op_backend_destroy(&onednn);
 }
 
-static uint32_t occurrences(const char *text, const char *part) {
-  uint32_t count = 0;
-  for (const char *at = strstr(text, part); at != NULL; at = strstr(at + 1, part)) {
-    count++;
-  }
-  return count;
-}
-
 /* A unit of ShuffleNet: half of 58 + 58 channels goes through convolutions, all are shuffled and cut. */
 #define UNIT                                                                                              \
   "x [1,24,12,10] = input\nw1 [58,24,1,1] = random\nw2 [58,24,1,1] = random\nw3 [58,58,1,1] = random\n"   \
@@ -58,10 +50,10 @@ UNIT_TEST(a_unit_of_shuffle_net_copies_its_channels_once) {
   char labels[4096];
   onednn_case(UNIT, 1e-5);
   read_labels(UNIT, labels, sizeof(labels));
-  ck_assert_msg(occurrences(labels, "shuffle loop") == 2, "%s", labels);
-  ck_assert_msg(occurrences(labels, "concat") == 0, "%s", labels);
+  ck_assert_msg(onednn_occurrences(labels, "shuffle loop") == 2, "%s", labels);
+  ck_assert_msg(onednn_occurrences(labels, "concat") == 0, "%s", labels);
   // The input becomes channels last, and the output row-major.
-  ck_assert_msg(occurrences(labels, "reorder") <= 2, "%s", labels);
+  ck_assert_msg(onednn_occurrences(labels, "reorder") <= 2, "%s", labels);
 }
 
 /* Behind a convolution channels are last; without one, planes are copied. */

@@ -81,27 +81,6 @@ UNIT_TEST(a_path_without_kernels_is_found) {
   "d [1,40,10,10] = Conv(c, w4) kernel_shape=[3,3] pads=[1,1,1,1] group=2\n"                         \
   "e [1,64,10,10] = Concat(d, c) axis=1\n"
 
-typedef struct bytes {
-  unsigned char *data; /* aligned */
-  size_t count;
-} bytes_t;
-
-static cleave_status_t append(void *context, const void *data, size_t count) {
-  bytes_t *bytes = context;
-  unsigned char *larger = aligned_alloc(64, (bytes->count + count) / 64 * 64 + 64);
-  ck_assert_ptr_nonnull(larger);
-  if (bytes->count > 0) {
-    memcpy(larger, bytes->data, bytes->count);
-  }
-  if (count > 0) {
-    memcpy(larger + bytes->count, data, count);
-  }
-  free(bytes->data);
-  bytes->data = larger;
-  bytes->count += count;
-  return CLEAVE_OK;
-}
-
 typedef struct trial {
   op_backend_t onednn;
   fusion_region_t *region;
@@ -160,7 +139,7 @@ static void *compile(trial_t *trial, int32_t threads) {
   return program;
 }
 
-static cleave_status_t load(trial_t *trial, const bytes_t *bytes, int32_t threads, void **out_program,
+static cleave_status_t load(trial_t *trial, const onednn_bytes_t *bytes, int32_t threads, void **out_program,
                             cleave_message_t *message) {
   const cleave_compile_options_t options = {.size = sizeof(options), .threads = threads};
   *out_program = NULL;
@@ -168,10 +147,11 @@ static cleave_status_t load(trial_t *trial, const bytes_t *bytes, int32_t thread
                                             bytes->count, out_program, message);
 }
 
-static bytes_t save(const trial_t *trial, const void *program) {
-  bytes_t bytes = {NULL, 0};
+static onednn_bytes_t save(const trial_t *trial, const void *program) {
+  onednn_bytes_t bytes = {NULL, 0};
   cleave_message_t message = {.text = ""};
-  ck_assert_int_eq(trial->onednn.backend->blobs->save(program, append, &bytes, &message), CLEAVE_OK);
+  ck_assert_int_eq(trial->onednn.backend->blobs->save(program, onednn_bytes_append, &bytes, &message),
+                   CLEAVE_OK);
   return bytes;
 }
 
@@ -208,12 +188,12 @@ UNIT_TEST(what_was_measured_comes_back_from_bytes_with_the_same_bits) {
   start(&first);
   start(&later);
   void *tuned = compile(&first, 1);
-  bytes_t bytes = save(&first, tuned);
+  onednn_bytes_t bytes = save(&first, tuned);
   ck_assert_msg(load(&later, &bytes, 1, &loaded, &message) == CLEAVE_OK, "%s", message.text);
   ck_assert_str_eq(later.onednn.backend->info(loaded)->note, first.onednn.backend->info(tuned)->note);
   const float *left = run(&first, tuned);
   ck_assert_mem_eq(run(&later, loaded), left, result_bytes(&first));
-  bytes_t again = save(&later, loaded);
+  onednn_bytes_t again = save(&later, loaded);
   ck_assert_uint_eq(again.count, bytes.count);
   ck_assert_mem_eq(again.data, bytes.data, bytes.count);
   first.onednn.backend->unload(tuned);
@@ -243,8 +223,8 @@ UNIT_TEST(what_was_measured_for_other_threads_or_processors_or_not_at_all_is_ref
   start(&first);
   start(&later);
   void *tuned = compile(&first, 1);
-  bytes_t bytes = save(&first, tuned);
-  bytes_t plain = save(&first, first.program.program);
+  onednn_bytes_t bytes = save(&first, tuned);
+  onednn_bytes_t plain = save(&first, first.program.program);
   ck_assert_int_eq(load(&later, &bytes, 2, &loaded, &message), CLEAVE_ERROR_UNSUPPORTED);
   ck_assert_str_eq(message.text, "tuned on another processor or for another number of threads");
   ck_assert_int_eq(load(&later, &plain, 1, &loaded, &message), CLEAVE_ERROR_UNSUPPORTED);

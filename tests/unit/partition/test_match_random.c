@@ -6,18 +6,10 @@
 
 #include "partition/match/match.h"
 #include "plan_case.h"
+#include "random_case.h"
 #include "unit.h"
 
 enum { NODES = 14, MAX_PARTS = 96, LARGE = 48, MAX_STEPS = 4, MAX_INPUTS = 3, ROUNDS = 8000 };
-
-static uint64_t random_state = 88172645463325252u;
-
-static uint32_t below(uint32_t bound) {
-  random_state ^= random_state << 13;
-  random_state ^= random_state >> 7;
-  random_state ^= random_state << 17;
-  return (uint32_t)((random_state >> 16) % bound);
-}
 
 static const cleave_op_id_t OPS[] = {CLEAVE_OP_Add, CLEAVE_OP_Mul, CLEAVE_OP_Sub, CLEAVE_OP_Relu,
                                      CLEAVE_OP_Sum};
@@ -38,20 +30,21 @@ static cleave_graph_t *random_graph(void) {
   unit_ok(cleave_graph_add_constant(graph, "c", tensor, &values[count++], e));
   cleave_tensor_release(tensor);
   for (uint32_t k = 0; k < NODES; k++) {
-    cleave_op_id_t id = OPS[below(OP_KINDS)];
-    uint32_t inputs = id == CLEAVE_OP_Relu ? 1 : id == CLEAVE_OP_Sum ? 1 + below(3) : 2;
+    cleave_op_id_t id = OPS[random_below(OP_KINDS)];
+    uint32_t inputs = id == CLEAVE_OP_Relu ? 1 : id == CLEAVE_OP_Sum ? 1 + random_below(3) : 2;
     cleave_value_t chosen[MAX_INPUTS];
     cleave_node_t node;
     for (uint32_t i = 0; i < inputs; i++) {
-      uint32_t recent = count > 4 && below(100) < 70 ? count - 4 + below(4) : below(count);
+      uint32_t recent =
+          count > 4 && random_below(100) < 70 ? count - 4 + random_below(4) : random_below(count);
       chosen[i] = values[recent];
     }
     unit_ok(cleave_graph_add_node(graph, cleave_op_get(id), NULL, chosen, inputs, 1, &node, e));
     values[count++] = cleave_node_output(graph, node, 0);
   }
   unit_ok(cleave_graph_add_output(graph, "o", values[count - 1], e));
-  if (below(2) == 0) {
-    unit_ok(cleave_graph_add_output(graph, "p", values[3 + below(NODES)], e));
+  if (random_below(2) == 0) {
+    unit_ok(cleave_graph_add_output(graph, "p", values[3 + random_below(NODES)], e));
   }
   return graph;
 }
@@ -70,7 +63,7 @@ static const char *const LABELS[] = {"p", "q"};
 
 /* Values may share labels with each other and with one operator. */
 static const char *random_label(cleave_pattern_kind_t kind) {
-  const char *label = below(100) < 20 ? LABELS[below(2)] : NULL;
+  const char *label = random_below(100) < 20 ? LABELS[random_below(2)] : NULL;
   for (uint32_t k = 0; k < part_count && label != NULL && kind == CLEAVE_PATTERN_OP; k++) {
     bool is_same = parts[k].label != NULL && strcmp(parts[k].label, label) == 0;
     label = is_same && parts[k].kind == CLEAVE_PATTERN_OP ? NULL : label;
@@ -96,13 +89,13 @@ static uint32_t random_chain(uint32_t depth);
 
 /* All inputs that are not given are values, or constants. */
 static void add_rest(uint32_t index) {
-  uint32_t value = add_part(below(4) == 0 ? CLEAVE_PATTERN_CONSTANT : CLEAVE_PATTERN_VALUE);
+  uint32_t value = add_part(random_below(4) == 0 ? CLEAVE_PATTERN_CONSTANT : CLEAVE_PATTERN_VALUE);
   uint32_t every = add_part(CLEAVE_PATTERN_VARIADIC);
   parts[value].label = NULL;
   parts[value].line = 2;
   parts[every].child_count = 1;
-  parts[every].min = below(2);
-  parts[every].max = parts[every].min + below(3);
+  parts[every].min = random_below(2);
+  parts[every].max = parts[every].min + random_below(3);
   children_of[every][0] = value;
   rest_of[index] = every;
   inputs_of[index][parts[index].input_count++] =
@@ -112,8 +105,8 @@ static void add_rest(uint32_t index) {
 /* An operator or one of two, whatever it reads. */
 static uint32_t plain_op(void) {
   uint32_t index = add_part(CLEAVE_PATTERN_OP);
-  ops_of[index][0] = cleave_op_get(OPS[below(OP_KINDS)]);
-  ops_of[index][1] = cleave_op_get(OPS[below(OP_KINDS)]);
+  ops_of[index][0] = cleave_op_get(OPS[random_below(OP_KINDS)]);
+  ops_of[index][1] = cleave_op_get(OPS[random_below(OP_KINDS)]);
   parts[index].op_count = 2;
   return index;
 }
@@ -121,7 +114,7 @@ static uint32_t plain_op(void) {
 /* a >> b, as what an input ends in. Neither is used elsewhere, nor has a name: such an edge could be named
  * twice. Often b is a Sum, and all that is left of its inputs are values. */
 static uint32_t random_chain(uint32_t depth) {
-  bool is_sum = below(3) > 0;
+  bool is_sum = random_below(3) > 0;
   uint32_t first = is_sum ? plain_op() : random_op(depth + 1);
   parts[first].line = 0;
   uint32_t last = is_sum ? add_part(CLEAVE_PATTERN_OP) : random_op(depth + 1);
@@ -140,9 +133,9 @@ static uint32_t random_chain(uint32_t depth) {
 }
 
 static uint32_t random_input(uint32_t depth) {
-  uint32_t dice = below(100);
+  uint32_t dice = random_below(100);
   if (dice < 15 && part_count > 1) {
-    uint32_t again = below(part_count);
+    uint32_t again = random_below(part_count);
     // A part that is complete: not one above this one, nor what each of many inputs is.
     if ((cleave_pattern_is_value(&parts[again]) && parts[again].line == 0) ||
         (parts[again].kind == CLEAVE_PATTERN_OP && parts[again].line == 1)) {
@@ -161,21 +154,21 @@ static uint32_t random_input(uint32_t depth) {
 static uint32_t random_op(uint32_t depth) {
   uint32_t index = add_part(CLEAVE_PATTERN_OP);
   cleave_pattern_node_t *part = &parts[index];
-  cleave_op_id_t id = OPS[below(OP_KINDS)];
+  cleave_op_id_t id = OPS[random_below(OP_KINDS)];
   ops_of[index][part->op_count++] = cleave_op_get(id);
-  if (below(3) == 0) {
-    ops_of[index][part->op_count++] = cleave_op_get(OPS[below(OP_KINDS)]);
+  if (random_below(3) == 0) {
+    ops_of[index][part->op_count++] = cleave_op_get(OPS[random_below(OP_KINDS)]);
   }
-  part->shared = part->label == NULL && below(8) == 0;
+  part->shared = part->label == NULL && random_below(8) == 0;
   uint32_t most = id == CLEAVE_OP_Relu ? 1 : id == CLEAVE_OP_Sum ? 3 : 2;
-  bool is_any = below(2) == 0 || id == CLEAVE_OP_Sum;
-  uint32_t wanted = below(most + 1);
+  bool is_any = random_below(2) == 0 || id == CLEAVE_OP_Sum;
+  uint32_t wanted = random_below(most + 1);
   for (uint32_t k = 0; k < wanted && part_count + 6 < LARGE; k++) {
     uint32_t pattern = random_input(depth);
     inputs_of[index][part->input_count++] =
         (cleave_pattern_input_t){is_any ? CLEAVE_PATTERN_PORT_ANY : k, pattern};
   }
-  if (part->input_count < MAX_INPUTS && below(3) == 0 && part_count + 6 < LARGE) {
+  if (part->input_count < MAX_INPUTS && random_below(3) == 0 && part_count + 6 < LARGE) {
     add_rest(index);
   }
   part->line = 1;
@@ -186,10 +179,10 @@ static uint32_t random_op(uint32_t depth) {
 static uint32_t random_pattern(void) {
   part_count = 0;
   uint32_t steps[MAX_STEPS];
-  uint32_t count = 1 + below(4);
+  uint32_t count = 1 + random_below(4);
   for (uint32_t k = 0; k < count; k++) {
     steps[k] = random_op(k == 0 ? 0 : 1);
-    uint32_t dice = below(100);
+    uint32_t dice = random_below(100);
     if (dice < 25 && part_count + 8 < LARGE) {
       uint32_t other = random_op(2);
       uint32_t choice = add_part(CLEAVE_PATTERN_ONEOF);

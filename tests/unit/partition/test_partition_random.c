@@ -5,22 +5,10 @@
 
 #include "partition/report/boundary_report.h"
 #include "plan_case.h"
+#include "random_case.h"
 #include "unit.h"
 
 enum { MAX_NODES = 48, MAX_PARTS = 256 };
-
-static uint64_t random_state;
-
-static uint32_t random_below(uint32_t bound) {
-  random_state ^= random_state << 13;
-  random_state ^= random_state >> 7;
-  random_state ^= random_state << 17;
-  return (uint32_t)((random_state >> 16) % bound);
-}
-
-static bool chance(uint32_t percent) {
-  return random_below(100) < percent;
-}
 
 /* A number that depends on its arguments only, for callbacks. */
 static uint32_t mix(uint64_t seed, uint32_t a, uint32_t b) {
@@ -44,7 +32,7 @@ static cleave_graph_t *random_graph(void) {
   cleave_value_t values[2 * MAX_NODES + 2];
   uint32_t count = 2;
   uint32_t nodes = 1 + random_below(MAX_NODES);
-  uint32_t reach = chance(50) ? 4 : 2 * MAX_NODES; /* how far back inputs are taken from */
+  uint32_t reach = random_chance(50) ? 4 : 2 * MAX_NODES; /* how far back inputs are taken from */
   cleave_dim_t dims[2] = {2, 2};
   unit_ok(cleave_graph_create(&graph, e));
   unit_ok(cleave_graph_add_input(graph, "x", CLEAVE_DTYPE_F32, 2, dims, &values[0], e));
@@ -63,7 +51,7 @@ static cleave_graph_t *random_graph(void) {
     }
   }
   for (uint32_t k = 2; k < count; k++) {
-    if (cleave_graph_value(graph, values[k])->use_count == 0 || chance(8)) {
+    if (cleave_graph_value(graph, values[k])->use_count == 0 || random_chance(8)) {
       unit_ok(cleave_graph_add_output(graph, "out", values[k], e));
     }
   }
@@ -207,23 +195,23 @@ static uint32_t random_pattern_op(pattern_builder_t *builder, uint32_t depth);
 
 static uint32_t random_input(pattern_builder_t *builder, uint32_t depth) {
   static const char *const value_label = "v";
-  if (builder->finished_count > 0 && chance(20)) {
+  if (builder->finished_count > 0 && random_chance(20)) {
     return builder->finished[random_below(builder->finished_count)];
   }
-  if (depth > 1 || chance(50)) {
+  if (depth > 1 || random_chance(50)) {
     uint32_t value = add_part(builder, CLEAVE_PATTERN_VALUE);
-    builder->nodes[value].label = chance(20) ? value_label : NULL;
+    builder->nodes[value].label = random_chance(20) ? value_label : NULL;
     builder->pattern.labels = &value_label;
     builder->pattern.label_count = 1;
     builder->finished[builder->finished_count++] = value;
     return value;
   }
-  if (chance(40)) {
+  if (random_chance(40)) {
     uint32_t sequence = add_part(builder, CLEAVE_PATTERN_SEQUENCE);
     builder->nodes[sequence].child_count = 2;
     for (uint32_t k = 0; k < 2; k++) {
       uint32_t op = random_pattern_op(builder, depth + 2);
-      if (chance(40)) {
+      if (random_chance(40)) {
         uint32_t maybe = add_part(builder, CLEAVE_PATTERN_MAYBE);
         builder->nodes[maybe].child_count = 1;
         builder->children[maybe][0] = op;
@@ -243,12 +231,13 @@ static uint32_t random_pattern_op(pattern_builder_t *builder, uint32_t depth) {
   for (uint32_t k = 0; k < node->op_count; k++) {
     builder->ops[index][k] = random_op();
   }
-  node->shared = chance(8);
+  node->shared = random_chance(8);
   builder->shared |= node->shared;
-  uint32_t input_count = chance(35) ? 1 + random_below(2) : 0;
+  uint32_t input_count = random_chance(35) ? 1 + random_below(2) : 0;
   for (uint32_t k = 0; k < input_count; k++) {
     uint32_t input = random_input(builder, depth);
-    builder->inputs[index][k] = (cleave_pattern_input_t){chance(50) ? CLEAVE_PATTERN_PORT_ANY : k, input};
+    builder->inputs[index][k] =
+        (cleave_pattern_input_t){random_chance(50) ? CLEAVE_PATTERN_PORT_ANY : k, input};
   }
   node->input_count = input_count;
   builder->finished[builder->finished_count++] = index;
@@ -302,12 +291,12 @@ static void random_rule(random_rules_t *all, uint32_t s, uint32_t r) {
   rule->line = (int32_t)(s * 10 + r);
   rule->priority = (int32_t)random_below(3);
   rule->context = (void *)(uintptr_t)(1 + random_below(1000000));
-  rule->kind = chance(50) ? CLEAVE_RULE_FUSE : CLEAVE_RULE_REGION;
-  bool grows = rule->kind == CLEAVE_RULE_REGION || chance(30);
+  rule->kind = random_chance(50) ? CLEAVE_RULE_FUSE : CLEAVE_RULE_REGION;
+  bool grows = rule->kind == CLEAVE_RULE_REGION || random_chance(30);
   if (!grows) {
     random_pattern(&all->patterns[s][r]);
     rule->pattern = &all->patterns[s][r].pattern;
-    rule->where = chance(40) ? where : NULL;
+    rule->where = random_chance(40) ? where : NULL;
     return;
   }
   rule->mode = (cleave_region_mode_t)random_below(4);
@@ -321,8 +310,8 @@ static void random_rule(random_rules_t *all, uint32_t s, uint32_t r) {
   }
   rule->supported = answer_supported;
   rule->selector = &selectors[random_below(2)];
-  rule->review = chance(25) ? review : NULL;
-  rule->min_nodes = chance(25) ? random_below(4) : 0;
+  rule->review = random_chance(25) ? review : NULL;
+  rule->min_nodes = random_chance(25) ? random_below(4) : 0;
 }
 
 static void random_rules(random_rules_t *all) {
@@ -333,14 +322,14 @@ static void random_rules(random_rules_t *all) {
       random_rule(all, s, r);
     }
     all->rulesets[s] = (cleave_ruleset_t){.name = s == 0 ? "first" : "second",
-                                          .backend = chance(50) ? "alpha" : "beta",
+                                          .backend = random_chance(50) ? "alpha" : "beta",
                                           .file = "random",
                                           .rules = all->rules[s],
                                           .rule_count = count};
     all->list[s] = &all->rulesets[s];
   }
   memset(&all->options, 0, sizeof all->options);
-  all->options.supports = chance(50) ? supports : NULL;
+  all->options.supports = random_chance(50) ? supports : NULL;
   all->options.backend_context = (void *)(uintptr_t)(1 + random_below(1000000));
 }
 

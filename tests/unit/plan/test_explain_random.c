@@ -6,22 +6,10 @@
 #include "partition/explain/explain.h"
 #include "partition/match/match.h"
 #include "plan_case.h"
+#include "random_case.h"
 #include "unit.h"
 
 enum { MAX_NODES = 24, MAX_PARTS = 24, GRAPHS = 400, PATTERNS = 6 };
-
-static uint64_t random_state;
-
-static uint32_t random_below(uint32_t bound) {
-  random_state ^= random_state << 13;
-  random_state ^= random_state >> 7;
-  random_state ^= random_state << 17;
-  return (uint32_t)((random_state >> 16) % bound);
-}
-
-static bool chance(uint32_t percent) {
-  return random_below(100) < percent;
-}
 
 static const cleave_op_id_t op_ids[] = {CLEAVE_OP_Add, CLEAVE_OP_Mul, CLEAVE_OP_Relu, CLEAVE_OP_Softmax,
                                         CLEAVE_OP_Sub};
@@ -46,8 +34,8 @@ static cleave_graph_t *random_graph(void) {
     const cleave_op_t *op = cleave_op_get(op_ids[random_below(OP_COUNT)]);
     cleave_value_t inputs[2];
     for (uint32_t k = 0; k < 2; k++) {
-      inputs[k] =
-          chance(20) ? values[random_below(3)] : values[count - 1 - random_below(count < 4 ? count : 4)];
+      inputs[k] = random_chance(20) ? values[random_below(3)]
+                                    : values[count - 1 - random_below(count < 4 ? count : 4)];
     }
     cleave_node_t node;
     unit_ok(cleave_graph_add_node(graph, op, NULL, inputs, op->input_count, 1, &node, e));
@@ -55,11 +43,11 @@ static cleave_graph_t *random_graph(void) {
       unit_ok(cleave_graph_set_int(graph, node, "axis", (int64_t)random_below(3), e));
     }
     unit_ok(cleave_graph_set_type(graph, cleave_node_output(graph, node, 0),
-                                  chance(85) ? CLEAVE_DTYPE_F32 : CLEAVE_DTYPE_F16, 2, dims, e));
+                                  random_chance(85) ? CLEAVE_DTYPE_F32 : CLEAVE_DTYPE_F16, 2, dims, e));
     values[count++] = cleave_node_output(graph, node, 0);
   }
   for (uint32_t k = 3; k < count; k++) {
-    if (cleave_graph_value(graph, values[k])->use_count == 0 || chance(5)) {
+    if (cleave_graph_value(graph, values[k])->use_count == 0 || random_chance(5)) {
       unit_ok(cleave_graph_add_output(graph, "out", values[k], e));
     }
   }
@@ -105,7 +93,7 @@ static uint32_t random_op(uint32_t depth) {
   for (uint32_t k = 0; k < node->op_count; k++) {
     made.ops[part][k] = cleave_op_get(op_ids[random_below(OP_COUNT)]);
   }
-  node->shared = chance(10);
+  node->shared = random_chance(10);
   if (made.ops[part][0]->id == CLEAVE_OP_Softmax && node->op_count == 1) {
     made.numbers[part] = random_below(3);
     made.literals[part] = (cleave_pattern_literal_t){.numbers = &made.numbers[part], .count = 1};
@@ -116,13 +104,13 @@ static uint32_t random_op(uint32_t depth) {
     node->attributes = &made.tests[part];
     node->attribute_count = 1;
   }
-  if (chance(15)) {
+  if (random_chance(15)) {
     node->type.dtypes = UINT32_C(1) << CLEAVE_DTYPE_F32;
   }
   if (depth > 0 && made.count + 4 < MAX_PARTS) {
-    if (chance(25)) {
-      add_input(part, add_part(chance(50) ? CLEAVE_PATTERN_CONSTANT : CLEAVE_PATTERN_VALUE));
-    } else if (chance(25)) {
+    if (random_chance(25)) {
+      add_input(part, add_part(random_chance(50) ? CLEAVE_PATTERN_CONSTANT : CLEAVE_PATTERN_VALUE));
+    } else if (random_chance(25)) {
       add_input(part, random_op(depth - 1));
     }
   }
@@ -135,8 +123,8 @@ static uint32_t random_pattern(void) {
   uint32_t length = 1 + random_below(4);
   for (uint32_t k = 0; k < length; k++) {
     uint32_t child = random_op(1);
-    if (k > 0 && chance(25) && made.count + 6 < MAX_PARTS) {
-      uint32_t group = add_part(chance(50) ? CLEAVE_PATTERN_MAYBE : CLEAVE_PATTERN_ONEOF);
+    if (k > 0 && random_chance(25) && made.count + 6 < MAX_PARTS) {
+      uint32_t group = add_part(random_chance(50) ? CLEAVE_PATTERN_MAYBE : CLEAVE_PATTERN_ONEOF);
       made.children[group][0] = child;
       made.parts[group].child_count = 1;
       if (made.parts[group].kind == CLEAVE_PATTERN_ONEOF) {

@@ -3,6 +3,7 @@
 // what. Random lists of steps are checked against the plain definition.
 #include "runtime/lanes/lanes.h"
 
+#include "random_case.h"
 #include "runtime/lanes/schedule.h"
 #include "runtime/lanes/space.h"
 #include "unit.h"
@@ -58,15 +59,6 @@ UNIT_TEST(nobody_waits_for_what_another_wait_implies) {
   ck_assert_uint_eq(lanes.waits.count, 2);
   ck_assert_uint_eq(lanes.waits.items[1].before, 1);
   cleave_lanes_deinit(&lanes);
-}
-
-static uint64_t random_state = UINT64_C(0x2545F4914F6CDD1D);
-
-static uint32_t random_below(uint32_t bound) {
-  random_state ^= random_state << 13;
-  random_state ^= random_state >> 7;
-  random_state ^= random_state << 17;
-  return (uint32_t)((random_state >> 16) % bound);
 }
 
 enum { STEPS = 60, LANES = 5 };

@@ -5,19 +5,11 @@
 #include "backend/registry/registry.h"
 #include "ops/infer.h"
 #include "plan_case.h"
+#include "random_case.h"
 #include "tools/verify/check.h"
 #include "unit.h"
 
 enum { MAX_NODES = 40, GRAPHS = 400, ROWS = 3 };
-
-static uint64_t random_state;
-
-static uint32_t random_below(uint32_t bound) {
-  random_state ^= random_state << 13;
-  random_state ^= random_state >> 7;
-  random_state ^= random_state << 17;
-  return (uint32_t)((random_state >> 16) % bound);
-}
 
 /* All values are square, so that every operator fits everywhere. Reshape goes to 1x9 and back. */
 static const char *const operators[] = {"Add", "Mul",    "Sub",  "Relu",    "Tanh",
