@@ -54,7 +54,11 @@ cleave_status_t cpu_prepare_node(const cpu_backend_t *backend, const cleave_regi
     return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "%s: no memory for its state", node->op);
   }
   if (kernel->prepare != NULL) {
-    cpu_prepare_t prepare = {.region = region, .node = node, .allocate = prepare_allocate, .owner = arena};
+    cpu_prepare_t prepare = {.region = region,
+                             .node = node,
+                             .variant = kernel->variant,
+                             .allocate = prepare_allocate,
+                             .owner = arena};
     cleave_message_t detail = {.text = "no reason given"};
     status = kernel->prepare(&prepare, state, &detail);
     if (status != CLEAVE_OK) {
@@ -215,10 +219,7 @@ static cleave_status_t resize(const cpu_call_t *call, uint32_t output, int32_t r
   if (index == CLEAVE_INDEX_NONE || args->resize_output == NULL || rank < 0 || rank > CLEAVE_MAX_RANK) {
     return CLEAVE_ERROR_INTERNAL;
   }
-  cleave_status_t status = args->resize_output(args->session, index, rank, dims);
-  if (status != CLEAVE_OK) {
-    return status;
-  }
+  CPU_TRY(args->resize_output(args->session, index, rank, dims));
   return cpu_program_bind(&program->tensors[value], rank, dims, args->outputs[index].data);
 }
 
@@ -248,8 +249,8 @@ static void finish_step(cpu_step_t *step, const cpu_backend_t *backend,
 
 static void plan_memory(cpu_step_t *step) {
   step->inplace |= step->kernel->inplace;
-  if (step->is_static && step->kernel->scratch != NULL) {
-    step->scratch_bytes = step->kernel->scratch(&step->call);
+  if (step->is_static) {
+    step->scratch_bytes = cpu_kernel_scratch(step->kernel, &step->call);
   }
 }
 
@@ -309,10 +310,7 @@ static cleave_status_t make_step(cpu_program_t *program, const cpu_backend_t *ba
   }
   step->call.state = state;
   finish_step(step, backend, options);
-  status = pack_constants(program, step, state, message);
-  if (status != CLEAVE_OK) {
-    return status;
-  }
+  CPU_TRY(pack_constants(program, step, state, message));
   plan_memory(step);
   program->step_count++;
   return CLEAVE_OK;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Running a program: pointers of inputs, outputs and intermediates are filled in, then the steps run in
-// order. Where all shapes are known nothing is allocated or looked up.
+// order. If all shapes are known nothing is allocated or looked up.
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -101,16 +101,10 @@ static cleave_status_t bind_output(cpu_program_t *program, uint32_t index, const
 static cleave_status_t bind(cpu_program_t *program, const cleave_run_args_t *args,
                             cleave_message_t *message) {
   for (uint32_t k = 0; k < program->input_count; k++) {
-    cleave_status_t status = bind_input(program, k, &args->inputs[k], message);
-    if (status != CLEAVE_OK) {
-      return status;
-    }
+    CPU_TRY(bind_input(program, k, &args->inputs[k], message));
   }
   for (uint32_t k = 0; k < program->output_count; k++) {
-    cleave_status_t status = bind_output(program, k, &args->outputs[k], message);
-    if (status != CLEAVE_OK) {
-      return status;
-    }
+    CPU_TRY(bind_output(program, k, &args->outputs[k], message));
   }
   if (program->info.workspace_bytes > 0 && args->workspace == NULL) {
     return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "the workspace is missing");
@@ -137,12 +131,12 @@ static cleave_status_t run_step(cpu_program_t *program, cpu_step_t *step, cleave
     if (step->scratch_bytes > 0) {
       step->call.scratch = (unsigned char *)program->args->workspace + step->scratch_offset;
     }
-  } else if (step->kernel->scratch != NULL) {
-    status = grow(&program->scratch, &program->scratch_size, step->kernel->scratch(&step->call));
+  } else {
+    status = grow(&program->scratch, &program->scratch_size, cpu_kernel_scratch(step->kernel, &step->call));
     step->call.scratch = program->scratch == NULL ? nothing : program->scratch;
   }
   if (status == CLEAVE_OK) {
-    status = step->kernel->run(&step->call, &detail);
+    status = cpu_kernel_run(step->kernel, &step->call, &detail);
   }
   if (status == CLEAVE_OK) {
     return CLEAVE_OK;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads OpenBLAS once, with the first product. Where the process may map only so much (RLIMIT_AS,
+// Loads OpenBLAS once, with the first product. If the process may map only so much (RLIMIT_AS,
 // RLIMIT_DATA), all buffers that OpenBLAS will ever use are made at that time, as many as there is room for,
-// and no more products run at once: it never asks for memory that there is not. OpenBLAS keeps to one thread,
-// in the whole process, so that its pool (if it was built with one) never competes with the host's.
+// and no more products run at once: it never asks for memory that does not exist. OpenBLAS keeps to one
+// thread, in the whole process, so that its pool (if it was built with one) never competes with the host's.
 #include "cpu/common/blas.h"
 
 #include <dlfcn.h>
@@ -34,7 +34,7 @@ static bool has_limit(int resource) {
   return getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
 }
 
-/* Could so much be mapped now? */
+/* Could this much memory be mapped now? */
 static bool has_space(size_t mib) {
   void *probe = mmap(NULL, mib << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (probe == MAP_FAILED) {
@@ -44,7 +44,7 @@ static bool has_space(size_t mib) {
   return true;
 }
 
-/* Function pointers are not made of object pointers in ISO C; POSIX says that they have the same form. */
+/* ISO C does not convert object pointers to function pointers; POSIX guarantees that they look the same. */
 static bool find(void *library, const char *name, void *function) {
   void *symbol = dlsym(library, name);
   memcpy(function, &symbol, sizeof symbol);

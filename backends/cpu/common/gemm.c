@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products through OpenBLAS. Its sizes are 32-bit: larger ones take plain loops, never a wrong
 // product. A single row or column goes to gemv, which reads the matrix once instead of packing it. OpenBLAS
-// runs on one thread: the split over threads is ours. Where OpenBLAS cannot be loaded, all products take the
+// runs on one thread: the split over threads is ours. If OpenBLAS cannot be loaded, all products take the
 // plain loops.
 #include "cpu/common/gemm.h"
 

@@ -30,7 +30,7 @@ CLEAVE_MUST_USE cleave_status_t cpu_check_tuples(const cpu_tensor_t *indices, in
 /* The position of element `flat` in row-major order. No dim may be 0. */
 void cpu_decode_index(int64_t flat, int32_t rank, const int64_t *dims, int64_t *out_index);
 
-/* Goes on to the next position in row-major order. */
+/* Advances to the next position in row-major order. */
 static inline void cpu_next_index(int32_t rank, const int64_t *dims, int64_t *index) {
   for (int32_t d = rank - 1; d >= 0; d--) {
     if (++index[d] < dims[d]) {

@@ -10,6 +10,15 @@
 
 #include "cleave/backend.h"
 
+/* Returns the status of `expression` from the calling function unless it is CLEAVE_OK. */
+#define CPU_TRY(expression)                 \
+  do {                                      \
+    cleave_status_t status_ = (expression); \
+    if (status_ != CLEAVE_OK) {             \
+      return status_;                       \
+    }                                       \
+  } while (0)
+
 /* A dense row-major tensor during a call. `count` is the number of elements. `data` of a constant may be
  * unaligned only if the backend could not avoid it: it copies such constants when it compiles. */
 typedef struct cpu_tensor {
@@ -38,6 +47,7 @@ typedef struct cpu_call {
 typedef struct cpu_prepare {
   const cleave_region_view_t *region; /* shapes may be unknown, dtypes are known */
   const cleave_node_view_t *node;
+  uint32_t variant; /* of the kernel */
   /* Memory that lives as long as the program, zeroed; NULL when there is none left. */
   void *(*allocate)(struct cpu_prepare *prepare, size_t bytes);
   void *owner;
@@ -56,13 +66,22 @@ typedef struct cpu_kernel {
    * Also decides `supports`: it must not depend on shapes or constant data being there. May be NULL. */
   cleave_status_t (*prepare)(cpu_prepare_t *prepare, void *state, cleave_message_t *message);
   /* Called once after `prepare`, when the program is compiled: brings constants into the form that `run`
-   * wants, and notes it in `state`. Inputs have data if they are constant, and NULL elsewhere. May be
+   * wants, and notes it in `state`. Constant inputs have data, the others NULL. May be
    * NULL. */
   cleave_status_t (*pack)(const cpu_call_t *call, void *state, const cpu_allocator_t *allocator,
                           cleave_message_t *message);
   /* Bytes of scratch memory for inputs and outputs of these shapes. May be NULL. */
   size_t (*scratch)(const cpu_call_t *call);
   cleave_status_t (*run)(const cpu_call_t *call, cleave_message_t *message);
+  /* In place of `scratch` and `run`: those for float32 and float64, by the dtype of input `float_input`.
+   * float16 and bfloat16 run as float32 (cpu_nn_run_float). A scratch function may be NULL. */
+  size_t (*scratch_f32)(const cpu_call_t *call);
+  size_t (*scratch_f64)(const cpu_call_t *call);
+  cleave_status_t (*run_f32)(const cpu_call_t *call, cleave_message_t *message);
+  cleave_status_t (*run_f64)(const cpu_call_t *call, cleave_message_t *message);
+  uint32_t float_input;
+  /* For `prepare`: which one this is of several operators with the same functions. */
+  uint32_t variant;
   /* Inputs that output 0 may overwrite, as bits: input 0 is bit 0. Only if the elements correspond. */
   uint32_t inplace;
   /* The first so many inputs must be there: checked before `prepare`, so that kernels may rely on it. */
@@ -70,9 +89,21 @@ typedef struct cpu_kernel {
   const char *domain; /* NULL: ai.onnx */
 } cpu_kernel_t;
 
+/* Members of a kernel from functions that end in _f32 and _f64. */
+#define CPU_FLOAT_SCRATCH(name) .scratch_f32 = name##_f32, .scratch_f64 = name##_f64
+#define CPU_FLOAT_RUN(name) .run_f32 = name##_f32, .run_f64 = name##_f64
+
+/* What the kernel needs and does, by the members that it has. */
+size_t cpu_kernel_scratch(const cpu_kernel_t *kernel, const cpu_call_t *call);
+CLEAVE_MUST_USE cleave_status_t cpu_kernel_run(const cpu_kernel_t *kernel, const cpu_call_t *call,
+                                               cleave_message_t *message);
+
 /* Writes the line of a refusal or failure, and returns `status`. */
 CLEAVE_MUST_USE cleave_status_t cpu_fail(cleave_message_t *message, cleave_status_t status,
                                          const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Refuses the dtypes of input 0 and output 0. */
+CLEAVE_MUST_USE cleave_status_t cpu_fail_types(const cpu_prepare_t *prepare, cleave_message_t *message);
 
 /* Input `index` of the call, or NULL if it is left out. */
 static inline const cpu_tensor_t *cpu_input(const cpu_call_t *call, uint32_t index) {
@@ -104,6 +135,10 @@ static inline bool cpu_axis(int64_t axis, int32_t rank, int32_t *out_axis) {
   return true;
 }
 
+/* The same; fails outside of it. */
+CLEAVE_MUST_USE cleave_status_t cpu_find_axis(int64_t axis, int32_t rank, int32_t *out_axis,
+                                              cleave_message_t *message);
+
 /* Copies the values of an INTS attribute into program memory; *out_count 0 if it is absent. */
 CLEAVE_MUST_USE cleave_status_t cpu_prepare_ints(cpu_prepare_t *prepare, const char *name,
                                                  const int64_t **out_values, uint32_t *out_count);
@@ -116,12 +151,6 @@ cleave_dtype_t cpu_output_dtype(const cpu_prepare_t *prepare, uint32_t index);
 int64_t cpu_read_int(const cpu_tensor_t *tensor, int64_t index);
 double cpu_read_float(const cpu_tensor_t *tensor, int64_t index);
 void cpu_write_float(cpu_tensor_t *tensor, int64_t index, double value);
-
-/* IEEE binary16 and bfloat16 to and from binary32, round to nearest even. */
-float cpu_f16_to_f32(uint16_t bits);
-uint16_t cpu_f32_to_f16(float value);
-float cpu_bf16_to_f32(uint16_t bits);
-uint16_t cpu_f32_to_bf16(float value);
 
 /* Parallel loop over [0, count) through the host. */
 void cpu_parallel(const cpu_call_t *call, int64_t count, int64_t grain, cleave_parallel_fn_t body,

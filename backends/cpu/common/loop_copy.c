@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strided copies. Rows that are contiguous on both sides are moved whole. Where the source is contiguous
+// Strided copies. Rows that are contiguous on both sides are moved whole. If the source is contiguous
 // along another dim than the destination, that dim and the last one are transposed in blocks that fit the
 // first cache.
 #include <string.h>

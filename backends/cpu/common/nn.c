@@ -3,6 +3,8 @@
 // The float32 copies lie at the front of the scratch memory, the inner kernel's own scratch behind them.
 #include "cpu/common/nn.h"
 
+#include "kernels/convert.h"
+
 // LSTM has the most: eight inputs, three outputs.
 #define MAX_TENSORS 8
 
@@ -71,14 +73,6 @@ cleave_status_t cpu_nn_check_same_dims(const cpu_tensor_t *a, const cpu_tensor_t
     same = a->dims[d] == b->dims[d];
   }
   return same ? CLEAVE_OK : cpu_fail(message, CLEAVE_ERROR_SHAPE, "output shape differs from input shape");
-}
-
-cleave_status_t cpu_nn_axis(int64_t axis, int32_t rank, int32_t *out_axis, cleave_message_t *message) {
-  if (axis < -rank || axis >= rank) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld is outside of rank %d", (long long)axis, rank);
-  }
-  *out_axis = (int32_t)(axis < 0 ? axis + rank : axis);
-  return CLEAVE_OK;
 }
 
 int64_t cpu_nn_span(const cpu_tensor_t *tensor, int32_t first, int32_t last) {
@@ -183,23 +177,15 @@ static cleave_status_t half_run(const cpu_call_t *call, cleave_message_t *messag
   half.call.scratch = carver.base != NULL ? carver.base + carver.used : NULL;
   for (uint32_t k = 0; k < call->input_count; k++) {
     if (half.inputs[k] != call->inputs[k]) {
-      const uint16_t *from = call->inputs[k]->data;
-      float *to = half.tensors[k].data;
-      bool brain = call->inputs[k]->dtype == CLEAVE_DTYPE_BF16;
-      for (int64_t i = 0; i < call->inputs[k]->count; i++) {
-        to[i] = brain ? cpu_bf16_to_f32(from[i]) : cpu_f16_to_f32(from[i]);
-      }
+      cpu_convert(call->inputs[k]->dtype, call->inputs[k]->data, CLEAVE_DTYPE_F32, half.tensors[k].data,
+                  call->inputs[k]->count);
     }
   }
   CPU_TRY(inner(&half.call, message));
   for (uint32_t k = 0; k < call->output_count; k++) {
     if (half.outputs[k] != call->outputs[k]) {
-      const float *from = half.outputs[k]->data;
-      uint16_t *to = call->outputs[k]->data;
-      bool brain = call->outputs[k]->dtype == CLEAVE_DTYPE_BF16;
-      for (int64_t i = 0; i < call->outputs[k]->count; i++) {
-        to[i] = brain ? cpu_f32_to_bf16(from[i]) : cpu_f32_to_f16(from[i]);
-      }
+      cpu_convert(CLEAVE_DTYPE_F32, half.outputs[k]->data, call->outputs[k]->dtype, call->outputs[k]->data,
+                  call->outputs[k]->count);
     }
   }
   return CLEAVE_OK;
@@ -255,4 +241,24 @@ size_t cpu_nn_scratch_float(const cpu_call_t *call, uint32_t input, cpu_scratch_
   }
   cpu_scratch_fn_t inner = tensor->dtype == CLEAVE_DTYPE_F64 ? f64 : f32;
   return inner != NULL ? inner(call) : 0;
+}
+
+size_t cpu_nn_scratch_halves(const cpu_call_t *call) {
+  return cpu_nn_scratch_float(call, 0, NULL, NULL);
+}
+
+// ---- kernels by dtype -----------------------------------------------------------------------------------
+
+size_t cpu_kernel_scratch(const cpu_kernel_t *kernel, const cpu_call_t *call) {
+  if (kernel->run_f32 != NULL) {
+    return cpu_nn_scratch_float(call, kernel->float_input, kernel->scratch_f32, kernel->scratch_f64);
+  }
+  return kernel->scratch != NULL ? kernel->scratch(call) : 0;
+}
+
+cleave_status_t cpu_kernel_run(const cpu_kernel_t *kernel, const cpu_call_t *call,
+                               cleave_message_t *message) {
+  return kernel->run_f32 != NULL
+             ? cpu_nn_run_float(call, message, kernel->float_input, kernel->run_f32, kernel->run_f64)
+             : kernel->run(call, message);
 }

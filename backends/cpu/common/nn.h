@@ -11,14 +11,6 @@
 
 #include "cpu/common/kernel.h"
 
-#define CPU_TRY(expression)                 \
-  do {                                      \
-    cleave_status_t status_ = (expression); \
-    if (status_ != CLEAVE_OK) {             \
-      return status_;                       \
-    }                                       \
-  } while (0)
-
 #define CPU_CONCAT_(a, b) a##_##b
 #define CPU_CONCAT(a, b) CPU_CONCAT_(a, b)
 
@@ -71,10 +63,6 @@ CLEAVE_MUST_USE cleave_status_t cpu_nn_check_count(const char *name, const cpu_t
 CLEAVE_MUST_USE cleave_status_t cpu_nn_check_same_dims(const cpu_tensor_t *a, const cpu_tensor_t *b,
                                                        cleave_message_t *message);
 
-/* Axis from [-rank, rank) to [0, rank); fails outside of it. */
-CLEAVE_MUST_USE cleave_status_t cpu_nn_axis(int64_t axis, int32_t rank, int32_t *out_axis,
-                                            cleave_message_t *message);
-
 /* Product of dims [first, last) of a tensor. */
 int64_t cpu_nn_span(const cpu_tensor_t *tensor, int32_t first, int32_t last);
 
@@ -107,6 +95,9 @@ CLEAVE_MUST_USE cleave_status_t cpu_nn_run_number(const cpu_call_t *call, const 
 /* The scratch function that goes with it; `f32` and `f64` may be NULL: they need none. */
 size_t cpu_nn_scratch_float(const cpu_call_t *call, uint32_t input, cpu_scratch_fn_t f32,
                             cpu_scratch_fn_t f64);
+
+/* The same for kernels that need no memory but that of the copies. */
+size_t cpu_nn_scratch_halves(const cpu_call_t *call);
 
 /* Lays out scratch memory. With base NULL it only measures, and every piece is NULL: the same layout
  * function serves `scratch` and `run`. `used` saturates at SIZE_MAX. */

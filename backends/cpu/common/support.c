@@ -17,6 +17,18 @@ cleave_status_t cpu_fail(cleave_message_t *message, cleave_status_t status, cons
   return status;
 }
 
+cleave_status_t cpu_fail_types(const cpu_prepare_t *prepare, cleave_message_t *message) {
+  return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "from %s to %s is not supported",
+                  cpu_dtype_name(cpu_input_dtype(prepare, 0)), cpu_dtype_name(cpu_output_dtype(prepare, 0)));
+}
+
+cleave_status_t cpu_find_axis(int64_t axis, int32_t rank, int32_t *out_axis, cleave_message_t *message) {
+  return cpu_axis(axis, rank, out_axis)
+             ? CLEAVE_OK
+             : cpu_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld is outside rank %d", (long long)axis,
+                        (int)rank);
+}
+
 cleave_status_t cpu_prepare_ints(cpu_prepare_t *prepare, const char *name, const int64_t **out_values,
                                  uint32_t *out_count) {
   uint32_t count = 0;
@@ -130,8 +142,8 @@ double cpu_read_float(const cpu_tensor_t *tensor, int64_t index) {
   switch (tensor->dtype) {
     case CLEAVE_DTYPE_F32: return (double)((const float *)tensor->data)[index];
     case CLEAVE_DTYPE_F64: return ((const double *)tensor->data)[index];
-    case CLEAVE_DTYPE_F16: return (double)cpu_f16_to_f32(((const uint16_t *)tensor->data)[index]);
-    case CLEAVE_DTYPE_BF16: return (double)cpu_bf16_to_f32(((const uint16_t *)tensor->data)[index]);
+    case CLEAVE_DTYPE_F16: return (double)cpu_half_to_float(((const uint16_t *)tensor->data)[index]);
+    case CLEAVE_DTYPE_BF16: return (double)cpu_bfloat_to_float(((const uint16_t *)tensor->data)[index]);
     case CLEAVE_DTYPE_U64: return (double)((const uint64_t *)tensor->data)[index];
     default: return (double)cpu_read_int(tensor, index);
   }
@@ -140,22 +152,6 @@ double cpu_read_float(const cpu_tensor_t *tensor, int64_t index) {
 void cpu_write_float(cpu_tensor_t *tensor, int64_t index, double value) {
   void *element = (unsigned char *)tensor->data + (size_t)index * cleave_dtype_size(tensor->dtype);
   cpu_convert(CLEAVE_DTYPE_F64, &value, tensor->dtype, element, 1);
-}
-
-float cpu_f16_to_f32(uint16_t bits) {
-  return cpu_half_to_float(bits);
-}
-
-uint16_t cpu_f32_to_f16(float value) {
-  return cpu_float_to_half(value);
-}
-
-float cpu_bf16_to_f32(uint16_t bits) {
-  return cpu_bfloat_to_float(bits);
-}
-
-uint16_t cpu_f32_to_bf16(float value) {
-  return cpu_float_to_bfloat(value);
 }
 
 void cpu_parallel(const cpu_call_t *call, int64_t count, int64_t grain, cleave_parallel_fn_t body,

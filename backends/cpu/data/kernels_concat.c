@@ -38,10 +38,7 @@ static cleave_status_t run_concat(const cpu_call_t *call, cleave_message_t *mess
   const cpu_tensor_t *first = call->inputs[0];
   int64_t dims[CLEAVE_MAX_RANK] = {0};
   int32_t axis = 0;
-  if (!cpu_axis(state->axis, first->rank, &axis)) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld is outside rank %d", (long long)state->axis,
-                    (int)first->rank);
-  }
+  CPU_TRY(cpu_find_axis(state->axis, first->rank, &axis, message));
   for (int32_t d = 0; d < first->rank; d++) {
     dims[d] = d == axis ? 0 : first->dims[d];
   }
@@ -60,10 +57,7 @@ static cleave_status_t run_concat(const cpu_call_t *call, cleave_message_t *mess
                       (int)input->rank, (int)first->rank);
     }
   }
-  cleave_status_t status = cpu_output_shape(call, 0, first->rank, dims, message);
-  if (status != CLEAVE_OK) {
-    return status;
-  }
+  CPU_TRY(cpu_output_shape(call, 0, first->rank, dims, message));
   size_t size = cleave_dtype_size(first->dtype);
   int64_t outer = cpu_count(axis, dims);
   int64_t inner = cpu_count(first->rank - axis - 1, dims + axis + 1) * (int64_t)size;
@@ -100,10 +94,7 @@ static cleave_status_t run_split(const cpu_call_t *call, cleave_message_t *messa
   const axis_state_t *state = call->state;
   const cpu_tensor_t *data = call->inputs[0];
   int32_t axis = 0;
-  if (!cpu_axis(state->axis, data->rank, &axis)) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld is outside rank %d", (long long)state->axis,
-                    (int)data->rank);
-  }
+  CPU_TRY(cpu_find_axis(state->axis, data->rank, &axis, message));
   size_t size = cleave_dtype_size(data->dtype);
   int64_t dim = data->dims[axis];
   int64_t outer = cpu_count(axis, data->dims);
@@ -121,10 +112,7 @@ static cleave_status_t run_split(const cpu_call_t *call, cleave_message_t *messa
       for (int32_t d = 0; d < data->rank; d++) {
         dims[d] = d == axis ? part : data->dims[d];
       }
-      cleave_status_t status = cpu_output_shape(call, k, data->rank, dims, message);
-      if (status != CLEAVE_OK) {
-        return status;
-      }
+      CPU_TRY(cpu_output_shape(call, k, data->rank, dims, message));
       copy_rows(call, output->data, part * inner, (const unsigned char *)data->data + start * inner,
                 dim * inner, outer, part * inner, size);
     }

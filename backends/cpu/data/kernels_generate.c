@@ -98,10 +98,7 @@ static cleave_status_t run_range(const cpu_call_t *call, cleave_message_t *messa
             : step < 0 && distance < 0 ? (distance + 1) / step + 1
                                        : 0;
   }
-  cleave_status_t status = cpu_output_shape(call, 0, 1, &count, message);
-  if (status != CLEAVE_OK) {
-    return status;
-  }
+  CPU_TRY(cpu_output_shape(call, 0, 1, &count, message));
   cpu_tensor_t *output = call->outputs[0];
   size_t size = cleave_dtype_size(output->dtype);
   for (int64_t k = 0; k < count; k++) {
@@ -137,10 +134,7 @@ static cleave_status_t run_eye(const cpu_call_t *call, cleave_message_t *message
   if (data->rank != 2) {
     return cpu_fail(message, CLEAVE_ERROR_SHAPE, "rank is %d, expected 2", (int)data->rank);
   }
-  cleave_status_t status = cpu_output_shape(call, 0, 2, data->dims, message);
-  if (status != CLEAVE_OK) {
-    return status;
-  }
+  CPU_TRY(cpu_output_shape(call, 0, 2, data->dims, message));
   cpu_tensor_t *output = call->outputs[0];
   static const uint64_t zero = 0;
   cpu_fill(call, output->data, &zero, cleave_dtype_size(output->dtype), output->count);

@@ -160,20 +160,11 @@ static cleave_status_t run_pad(const cpu_call_t *call, cleave_message_t *message
   }
   for (int64_t k = 0; k < count; k++) {
     int32_t axis = 0;
-    if (!cpu_axis(named == NULL ? k : cpu_read_int(named, k), data->rank, &axis)) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld is outside rank %d",
-                      (long long)cpu_read_int(named, k), (int)data->rank);
-    }
-    cleave_status_t status = place_axis(cpu_read_int(pads, k), cpu_read_int(pads, k + count),
-                                        data->dims[axis], &axes[axis], &dims[axis], message);
-    if (status != CLEAVE_OK) {
-      return status;
-    }
+    CPU_TRY(cpu_find_axis(named == NULL ? k : cpu_read_int(named, k), data->rank, &axis, message));
+    CPU_TRY(place_axis(cpu_read_int(pads, k), cpu_read_int(pads, k + count), data->dims[axis], &axes[axis],
+                       &dims[axis], message));
   }
-  cleave_status_t status = cpu_output_shape(call, 0, data->rank, dims, message);
-  if (status != CLEAVE_OK) {
-    return status;
-  }
+  CPU_TRY(cpu_output_shape(call, 0, data->rank, dims, message));
   static const uint64_t zero = 0;
   const void *fallback = data->dtype == CLEAVE_DTYPE_STRING ? (const void *)&empty_text : (const void *)&zero;
   return pad(call, axes, state->mode, value == NULL ? fallback : value->data, message);

@@ -41,10 +41,7 @@ static cleave_status_t run_reverse(const cpu_call_t *call, cleave_message_t *mes
                       (long long)cpu_read_int(lengths, b), (long long)b, (long long)times);
     }
   }
-  cleave_status_t status = cpu_output_shape(call, 0, data->rank, data->dims, message);
-  if (status != CLEAVE_OK) {
-    return status;
-  }
+  CPU_TRY(cpu_output_shape(call, 0, data->rank, data->dims, message));
   size_t bytes = (size_t)cpu_count(data->rank - 2, data->dims + 2) * cleave_dtype_size(data->dtype);
   int64_t time_step = state->time_axis == 0 ? batches : 1;
   int64_t batch_step = state->time_axis == 0 ? 1 : times;

@@ -12,10 +12,7 @@ static int64_t byte_count(const cpu_tensor_t *tensor) {
 static cleave_status_t move(const cpu_call_t *call, int32_t rank, const int64_t *dims,
                             cleave_message_t *message) {
   const cpu_tensor_t *from = call->inputs[0];
-  cleave_status_t status = cpu_output_shape(call, 0, rank, dims, message);
-  if (status != CLEAVE_OK) {
-    return status;
-  }
+  CPU_TRY(cpu_output_shape(call, 0, rank, dims, message));
   if (call->outputs[0]->dtype != from->dtype || call->outputs[0]->count != from->count) {
     return cpu_fail(message, CLEAVE_ERROR_SHAPE, "%lld elements of %s do not fit %lld of %s",
                     (long long)from->count, cpu_dtype_name(from->dtype), (long long)call->outputs[0]->count,
@@ -144,10 +141,7 @@ static cleave_status_t run_squeeze(const cpu_call_t *call, cleave_message_t *mes
   const cpu_tensor_t *data = call->inputs[0];
   const cpu_tensor_t *axes = cpu_input(call, 1);
   bool marks[CLEAVE_MAX_RANK] = {false};
-  cleave_status_t status = mark_axes(axes, data->rank, marks, message);
-  if (status != CLEAVE_OK) {
-    return status;
-  }
+  CPU_TRY(mark_axes(axes, data->rank, marks, message));
   int64_t dims[CLEAVE_MAX_RANK] = {0};
   int32_t rank = 0;
   for (int32_t d = 0; d < data->rank; d++) {
@@ -171,10 +165,7 @@ static cleave_status_t run_unsqueeze(const cpu_call_t *call, cleave_message_t *m
     return cpu_fail(message, CLEAVE_ERROR_LIMIT, "the result would have more than %d dims", CLEAVE_MAX_RANK);
   }
   int32_t rank = data->rank + (int32_t)axes->count;
-  cleave_status_t status = mark_axes(axes, rank, marks, message);
-  if (status != CLEAVE_OK) {
-    return status;
-  }
+  CPU_TRY(mark_axes(axes, rank, marks, message));
   int64_t dims[CLEAVE_MAX_RANK] = {0};
   int32_t next = 0;
   for (int32_t d = 0; d < rank; d++) {

@@ -154,7 +154,7 @@ static cleave_status_t sort_plan(const cpu_call_t *call, sort_t *out_sort, cleav
       .x = x, .values = cpu_output(call, 0), .indices = cpu_output(call, 1), .largest = state->largest};
   const cpu_tensor_t *y = sort.values != NULL ? sort.values : sort.indices;
   int32_t axis = 0;
-  CPU_TRY(cpu_nn_axis(state->axis, x->rank, &axis, message));
+  CPU_TRY(cpu_find_axis(state->axis, x->rank, &axis, message));
   if (y == NULL || y->rank != x->rank) {
     return cpu_fail(message, CLEAVE_ERROR_SHAPE, "output does not have the rank of the input");
   }

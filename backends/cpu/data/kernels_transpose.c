@@ -40,10 +40,7 @@ static cleave_status_t run_transpose(const cpu_call_t *call, cleave_message_t *m
     loop.dims[d] = data->dims[from];
     loop.strides[1][d] = strides[from];
   }
-  cleave_status_t status = cpu_output_shape(call, 0, rank, loop.dims, message);
-  if (status != CLEAVE_OK) {
-    return status;
-  }
+  CPU_TRY(cpu_output_shape(call, 0, rank, loop.dims, message));
   cpu_dense_strides(rank, loop.dims, size, loop.strides[0]);
   loop.bases[0] = call->outputs[0]->data;
   loop.bases[1] = data->data;
@@ -100,10 +97,7 @@ static cleave_status_t run_depth_to_space(const cpu_call_t *call, cleave_message
   int64_t h = data->dims[2];
   int64_t w = data->dims[3];
   int64_t dims[4] = {n, c, h * block, w * block};
-  cleave_status_t status = cpu_output_shape(call, 0, 4, dims, message);
-  if (status != CLEAVE_OK) {
-    return status;
-  }
+  CPU_TRY(cpu_output_shape(call, 0, 4, dims, message));
   if (state->column_major) {
     copy_permuted(call, (int64_t[6]){n, c, block, block, h, w}, (int32_t[6]){0, 1, 4, 2, 5, 3});
   } else {

@@ -28,10 +28,7 @@ static cleave_status_t run_nonzero(const cpu_call_t *call, cleave_message_t *mes
     found += is_nonzero(data, k);
   }
   int64_t dims[2] = {data->rank, found};
-  cleave_status_t status = cpu_output_shape(call, 0, 2, dims, message);
-  if (status != CLEAVE_OK) {
-    return status;
-  }
+  CPU_TRY(cpu_output_shape(call, 0, 2, dims, message));
   int64_t index[CLEAVE_MAX_RANK] = {0};
   int64_t *out = call->outputs[0]->data;
   int64_t next = 0;
@@ -263,10 +260,7 @@ static cleave_status_t run_unique(const cpu_call_t *call, cleave_message_t *mess
       continue;
     }
     int64_t length = o == 2 ? dim : found;
-    cleave_status_t status = cpu_output_shape(call, o, o == 0 ? rank : 1, o == 0 ? dims : &length, message);
-    if (status != CLEAVE_OK) {
-      return status;
-    }
+    CPU_TRY(cpu_output_shape(call, o, o == 0 ? rank : 1, o == 0 ? dims : &length, message));
     int64_t *out = call->outputs[o]->data;
     for (int64_t g = 0; g < found; g++) {
       if (o == 0) {

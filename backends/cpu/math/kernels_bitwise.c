@@ -83,9 +83,7 @@ UNARY_ROW(is_inf_bf16, uint16_t, uint8_t, (positive && x == 0x7f80u) || (negativ
 static cleave_status_t check_row(const cpu_prepare_t *prepare, const unary_state_t *state,
                                  cleave_dtype_t expected, cleave_message_t *message) {
   if (state->row == NULL || cpu_output_dtype(prepare, 0) != expected) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "from %s to %s is not supported",
-                    cpu_dtype_name(cpu_input_dtype(prepare, 0)),
-                    cpu_dtype_name(cpu_output_dtype(prepare, 0)));
+    return cpu_fail_types(prepare, message);
   }
   return CLEAVE_OK;
 }

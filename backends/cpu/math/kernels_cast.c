@@ -13,8 +13,7 @@ static cleave_status_t prepare_cast(cpu_prepare_t *prepare, void *state, cleave_
   bool is_plain = cpu_dtype_is_plain(from) && cpu_dtype_is_plain(to);
   bool is_text = from == CLEAVE_DTYPE_STRING && (cpu_dtype_is_plain(to) || to == CLEAVE_DTYPE_STRING);
   if (!is_plain && !is_text) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "from %s to %s is not supported", cpu_dtype_name(from),
-                    cpu_dtype_name(to));
+    return cpu_fail_types(prepare, message);
   }
   return CLEAVE_OK;
 }
@@ -58,10 +57,7 @@ static cleave_status_t cast_text(const cpu_tensor_t *from, cpu_tensor_t *to, cle
 
 static cleave_status_t run_cast(const cpu_call_t *call, cleave_message_t *message) {
   cast_work_t work = {.from = call->inputs[0], .to = call->outputs[0]};
-  cleave_status_t status = cpu_output_shape(call, 0, work.from->rank, work.from->dims, message);
-  if (status != CLEAVE_OK) {
-    return status;
-  }
+  CPU_TRY(cpu_output_shape(call, 0, work.from->rank, work.from->dims, message));
   if (work.from->dtype == work.to->dtype) {
     cpu_copy(call, work.to->data, work.from->data,
              work.from->count * (int64_t)cleave_dtype_size(work.from->dtype));

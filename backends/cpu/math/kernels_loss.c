@@ -6,6 +6,8 @@
 
 #include "cpu/common/nn.h"
 
+/* What the scores are. */
+typedef enum loss_kind { LOSS_OF_SCORES, LOSS_OF_LOGARITHMS } loss_kind_t;
 typedef enum loss_reduction { LOSS_NONE, LOSS_SUM, LOSS_MEAN } loss_reduction_t;
 
 typedef struct loss_state {
@@ -49,14 +51,14 @@ static cleave_status_t loss_plan(const cpu_call_t *call, loss_plan_t *out_plan, 
 #define FOR_REALS "cpu/math/loss.inc"
 #include "cpu/common/for_reals.inc"
 
-static cleave_status_t prepare_loss(const cpu_prepare_t *prepare, loss_state_t *state, bool softmax,
-                                    cleave_message_t *message) {
+static cleave_status_t loss_prepare(cpu_prepare_t *prepare, void *opaque, cleave_message_t *message) {
+  loss_state_t *state = opaque;
   CPU_TRY(cpu_nn_require_float(prepare, 0, message));
   CPU_TRY(
       cpu_nn_require_dtype(prepare, 1, CPU_NN_ONE(CLEAVE_DTYPE_I32) | CPU_NN_ONE(CLEAVE_DTYPE_I64), message));
   CPU_TRY(cpu_nn_require_same(prepare, 2, 2, message));
   CPU_TRY(cpu_nn_require_same_outputs(prepare, 1, message));
-  state->softmax = softmax;
+  state->softmax = prepare->variant == LOSS_OF_SCORES;
   const cleave_attribute_view_t *ignored = cleave_view_attribute(prepare->node, "ignore_index");
   state->has_ignored = ignored != NULL && ignored->kind == CLEAVE_ATTRIBUTE_INT;
   state->ignored = state->has_ignored ? ignored->i : 0;
@@ -73,34 +75,18 @@ static cleave_status_t prepare_loss(const cpu_prepare_t *prepare, loss_state_t *
   return CLEAVE_OK;
 }
 
-static cleave_status_t entropy_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
-  return prepare_loss(prepare, state, true, message);
-}
-
-static cleave_status_t likelihood_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
-  return prepare_loss(prepare, state, false, message);
-}
-
-static size_t loss_scratch(const cpu_call_t *call) {
-  return cpu_nn_scratch_float(call, 0, NULL, NULL);
-}
-
-static cleave_status_t loss_run(const cpu_call_t *call, cleave_message_t *message) {
-  return cpu_nn_run_float(call, message, 0, loss_run_f32, loss_run_f64);
-}
-
 const cpu_kernel_t cpu_kernels_loss[] = {
     {.op = "SoftmaxCrossEntropyLoss",
      .state_size = sizeof(loss_state_t),
-     .prepare = entropy_prepare,
-     .scratch = loss_scratch,
-     .run = loss_run,
+     .variant = LOSS_OF_SCORES,
+     .prepare = loss_prepare,
+     CPU_FLOAT_RUN(loss_run),
      .required_inputs = 2},
     {.op = "NegativeLogLikelihoodLoss",
      .state_size = sizeof(loss_state_t),
-     .prepare = likelihood_prepare,
-     .scratch = loss_scratch,
-     .run = loss_run,
+     .variant = LOSS_OF_LOGARITHMS,
+     .prepare = loss_prepare,
+     CPU_FLOAT_RUN(loss_run),
      .required_inputs = 2},
     {.op = NULL},
 };

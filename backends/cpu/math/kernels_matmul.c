@@ -91,10 +91,6 @@ static cleave_status_t gemm_prepare(cpu_prepare_t *prepare, void *state, cleave_
   return CLEAVE_OK;
 }
 
-static size_t half_scratch(const cpu_call_t *call) {
-  return cpu_nn_scratch_float(call, 0, NULL, NULL);
-}
-
 static cleave_status_t matmul_run(const cpu_call_t *call, cleave_message_t *message) {
   static const cpu_nn_runs_t runs = {matmul_run_f32, matmul_run_f64, matmul_run_u32, matmul_run_u64};
   return cpu_nn_run_number(call, &runs, message);
@@ -108,13 +104,13 @@ static cleave_status_t gemm_run(const cpu_call_t *call, cleave_message_t *messag
 const cpu_kernel_t cpu_kernels_matmul[] = {
     {.op = "MatMul",
      .prepare = matmul_prepare,
-     .scratch = half_scratch,
+     .scratch = cpu_nn_scratch_halves,
      .run = matmul_run,
      .required_inputs = 2},
     {.op = "Gemm",
      .state_size = sizeof(gemm_state_t),
      .prepare = gemm_prepare,
-     .scratch = half_scratch,
+     .scratch = cpu_nn_scratch_halves,
      .run = gemm_run,
      .required_inputs = 2},
     {.op = NULL},

@@ -50,7 +50,7 @@ static cleave_status_t quantize_plan(const cpu_call_t *call, quantize_plan_t *ou
   plan.per_tensor = state->block == 0 && scale->count == 1;
   if (!plan.per_tensor) {
     int32_t axis = 0;
-    CPU_TRY(cpu_nn_axis(state->axis, x->rank, &axis, message));
+    CPU_TRY(cpu_find_axis(state->axis, x->rank, &axis, message));
     plan.axis_length = cpu_nn_max(x->dims[axis], 1);
     plan.inner = cpu_nn_max(cpu_nn_span(x, axis + 1, x->rank), 1);
     plan.blocked = state->block > 0;

@@ -2,7 +2,6 @@
 // Reductions over any set of axes. Floats accumulate in double, integers in wrapping 64 bits. Dims are merged
 // into alternating kept and reduced groups; a thread owns whole outputs. Accumulators are a block of lanes:
 // neighbouring outputs if the last group is kept, parts of one output if it is reduced.
-#include <string.h>
 
 #include "cpu/common/loop.h"
 #include "kernels/vector_math.h"
@@ -124,8 +123,7 @@ static cleave_status_t prepare_reduce(cpu_prepare_t *prepare, void *state, cleav
   self->flip = dtype == CLEAVE_DTYPE_U64 && is_order ? UINT64_C(1) << 63 : 0;
   if (cpu_output_dtype(prepare, 0) != dtype || !cpu_dtype_is_plain(dtype) ||
       (dtype == CLEAVE_DTYPE_BOOL && !is_order)) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "from %s to %s is not supported",
-                    cpu_dtype_name(dtype), cpu_dtype_name(cpu_output_dtype(prepare, 0)));
+    return cpu_fail_types(prepare, message);
   }
   return CLEAVE_OK;
 }
@@ -373,10 +371,7 @@ static cleave_status_t run_reduce(const cpu_call_t *call, cleave_message_t *mess
   bool has_axes = axes != NULL && axes->count > 0;
   for (int64_t k = 0; has_axes && k < axes->count; k++) {
     int32_t axis = 0;
-    if (!cpu_axis(cpu_read_int(axes, k), data->rank, &axis)) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld is outside rank %d",
-                      (long long)cpu_read_int(axes, k), (int)data->rank);
-    }
+    CPU_TRY(cpu_find_axis(cpu_read_int(axes, k), data->rank, &axis, message));
     reduced[axis] = true;
   }
   int64_t dims[CLEAVE_MAX_RANK] = {0};
@@ -387,10 +382,7 @@ static cleave_status_t run_reduce(const cpu_call_t *call, cleave_message_t *mess
       dims[rank++] = reduced[d] ? 1 : data->dims[d];
     }
   }
-  cleave_status_t status = cpu_output_shape(call, 0, rank, dims, message);
-  if (status != CLEAVE_OK) {
-    return status;
-  }
+  CPU_TRY(cpu_output_shape(call, 0, rank, dims, message));
   if (!has_axes && state->noop_with_empty_axes) {
     cpu_copy(call, call->outputs[0]->data, data->data, data->count * (int64_t)cleave_dtype_size(data->dtype));
     return CLEAVE_OK;

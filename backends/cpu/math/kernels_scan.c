@@ -78,8 +78,7 @@ static cleave_status_t prepare_arg(cpu_prepare_t *prepare, void *state, cleave_m
   self->is_max = cleave_view_text_equal(prepare->node->op, "ArgMax");
   cleave_dtype_t dtype = cpu_input_dtype(prepare, 0);
   if (!cpu_dtype_is_plain(dtype) || cpu_output_dtype(prepare, 0) != CLEAVE_DTYPE_I64) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "from %s to %s is not supported",
-                    cpu_dtype_name(dtype), cpu_dtype_name(cpu_output_dtype(prepare, 0)));
+    return cpu_fail_types(prepare, message);
   }
   return CLEAVE_OK;
 }
@@ -140,10 +139,7 @@ static cleave_status_t run_arg(const cpu_call_t *call, cleave_message_t *message
   const arg_state_t *state = call->state;
   const cpu_tensor_t *data = call->inputs[0];
   int32_t axis = 0;
-  if (!cpu_axis(state->axis, data->rank == 0 ? 1 : data->rank, &axis)) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld is outside rank %d", (long long)state->axis,
-                    (int)data->rank);
-  }
+  CPU_TRY(cpu_find_axis(state->axis, data->rank == 0 ? 1 : data->rank, &axis, message));
   int64_t dims[CLEAVE_MAX_RANK] = {0};
   int32_t rank = 0;
   for (int32_t d = 0; d < data->rank; d++) {
@@ -179,8 +175,7 @@ static cleave_status_t prepare_cumsum(cpu_prepare_t *prepare, void *state, cleav
   self->reverse = cleave_view_int(prepare->node, "reverse", 0) != 0;
   cleave_dtype_t dtype = cpu_input_dtype(prepare, 0);
   if (!(cpu_dtype_is_float(dtype) || cpu_dtype_is_integer(dtype)) || cpu_output_dtype(prepare, 0) != dtype) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "from %s to %s is not supported",
-                    cpu_dtype_name(dtype), cpu_dtype_name(cpu_output_dtype(prepare, 0)));
+    return cpu_fail_types(prepare, message);
   }
   return CLEAVE_OK;
 }

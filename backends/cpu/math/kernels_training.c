@@ -25,9 +25,7 @@ typedef struct training_state {
 static cleave_status_t prepare_training(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
   training_state_t *self = state;
   const cleave_node_view_t *node = prepare->node;
-  self->optimiser = cleave_view_text_equal(node->op, "Adagrad") ? ADAGRAD
-                    : cleave_view_text_equal(node->op, "Adam")  ? ADAM
-                                                                : MOMENTUM;
+  self->optimiser = (optimiser_t)prepare->variant;
   self->kinds = self->optimiser == ADAM ? 2 : 1;
   self->alpha = cleave_view_float(node, "alpha", 0.9);
   self->beta = cleave_view_float(node, "beta", 0.999);
@@ -145,10 +143,7 @@ static cleave_status_t run_training(const cpu_call_t *call, cleave_message_t *me
       uint32_t output = k * state->tensors + n;
       work.outputs[k] = cpu_output(call, output);
       if (work.outputs[k] != NULL) {
-        cleave_status_t status = cpu_output_shape(call, output, x->rank, x->dims, message);
-        if (status != CLEAVE_OK) {
-          return status;
-        }
+        CPU_TRY(cpu_output_shape(call, output, x->rank, x->dims, message));
       }
     }
     cpu_parallel(call, x->count, 2048, training_range, &work);
@@ -156,10 +151,11 @@ static cleave_status_t run_training(const cpu_call_t *call, cleave_message_t *me
   return CLEAVE_OK;
 }
 
-#define KERNEL(name)                                                                                      \
-  {                                                                                                       \
-    .op = name, .state_size = sizeof(training_state_t), .prepare = prepare_training, .run = run_training, \
-    .required_inputs = 5, .domain = "ai.onnx.preview.training"                                            \
+#define KERNEL(name, optimiser)                                                                            \
+  {                                                                                                        \
+    .op = name, .variant = optimiser, .state_size = sizeof(training_state_t), .prepare = prepare_training, \
+    .run = run_training, .required_inputs = 5, .domain = "ai.onnx.preview.training"                        \
   }
 
-const cpu_kernel_t cpu_kernels_training[] = {KERNEL("Adagrad"), KERNEL("Adam"), KERNEL("Momentum"), {0}};
+const cpu_kernel_t cpu_kernels_training[] = {
+    KERNEL("Adagrad", ADAGRAD), KERNEL("Adam", ADAM), KERNEL("Momentum", MOMENTUM), {0}};

@@ -24,8 +24,7 @@ static cleave_status_t prepare_named(cpu_prepare_t *prepare, unary_state_t *stat
   bool is_same = cpu_output_dtype(prepare, 0) == dtype && cpu_dtype_is_plain(dtype);
   state->loop = is_same ? kernel_loops_choose(2)->unary[op][kernel_compute_dtype(dtype)] : NULL;
   if (state->loop == NULL) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "from %s to %s is not supported",
-                    cpu_dtype_name(dtype), cpu_dtype_name(cpu_output_dtype(prepare, 0)));
+    return cpu_fail_types(prepare, message);
   }
   state->alpha = cleave_view_float(prepare->node, info->alpha_name, info->alpha);
   state->beta = cleave_view_float(prepare->node, info->beta_name, info->beta);

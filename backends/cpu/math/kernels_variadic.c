@@ -57,8 +57,7 @@ static cleave_status_t prepare_variadic(cpu_prepare_t *prepare, void *state, cle
   binary->row = (unsigned)binary->compute < CPU_DTYPE_COUNT ? rows[binary->compute] : NULL;
   binary->cost = 2;
   if (binary->row == NULL || binary->out != dtype) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "from %s to %s is not supported",
-                    cpu_dtype_name(dtype), cpu_dtype_name(binary->out));
+    return cpu_fail_types(prepare, message);
   }
   return CLEAVE_OK;
 }

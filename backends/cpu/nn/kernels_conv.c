@@ -218,54 +218,30 @@ static cleave_status_t conv_prepare(cpu_prepare_t *prepare, void *state, cleave_
   return CLEAVE_OK;
 }
 
-static size_t conv_scratch(const cpu_call_t *call) {
-  return cpu_nn_scratch_float(call, 0, conv_scratch_f32, conv_scratch_f64);
-}
-
-static cleave_status_t conv_run(const cpu_call_t *call, cleave_message_t *message) {
-  return cpu_nn_run_float(call, message, 0, conv_run_f32, conv_run_f64);
-}
-
-static size_t transpose_scratch(const cpu_call_t *call) {
-  return cpu_nn_scratch_float(call, 0, transpose_scratch_f32, transpose_scratch_f64);
-}
-
-static cleave_status_t transpose_run(const cpu_call_t *call, cleave_message_t *message) {
-  return cpu_nn_run_float(call, message, 0, transpose_run_f32, transpose_run_f64);
-}
-
 static cleave_status_t weight_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
   CPU_TRY(cpu_nn_require_same(prepare, 1, 1, message));
   return conv_prepare(prepare, state, message);
-}
-
-static size_t weight_scratch(const cpu_call_t *call) {
-  return cpu_nn_scratch_float(call, 0, weight_scratch_f32, weight_scratch_f64);
-}
-
-static cleave_status_t weight_run(const cpu_call_t *call, cleave_message_t *message) {
-  return cpu_nn_run_float(call, message, 0, weight_run_f32, weight_run_f64);
 }
 
 const cpu_kernel_t cpu_kernels_conv[] = {
     {.op = "Conv",
      .state_size = sizeof(conv_state_t),
      .prepare = conv_prepare,
-     .scratch = conv_scratch,
-     .run = conv_run,
+     CPU_FLOAT_SCRATCH(conv_scratch),
+     CPU_FLOAT_RUN(conv_run),
      .required_inputs = 2},
     {.op = "ConvTranspose",
      .state_size = sizeof(conv_state_t),
      .prepare = conv_prepare,
-     .scratch = transpose_scratch,
-     .run = transpose_run,
+     CPU_FLOAT_SCRATCH(transpose_scratch),
+     CPU_FLOAT_RUN(transpose_run),
      .required_inputs = 2},
     {.op = "ConvGradWeight",
      .domain = "cleave",
      .state_size = sizeof(conv_state_t),
      .prepare = weight_prepare,
-     .scratch = weight_scratch,
-     .run = weight_run,
+     CPU_FLOAT_SCRATCH(weight_scratch),
+     CPU_FLOAT_RUN(weight_run),
      .required_inputs = 2},
     {.op = NULL},
 };

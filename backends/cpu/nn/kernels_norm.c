@@ -32,7 +32,7 @@ static cleave_status_t plan_elements(const cpu_call_t *call, norm_plan_t *plan, 
   const cpu_tensor_t *scale = call->inputs[1];
   const cpu_tensor_t *bias = cpu_input(call, 2);
   int32_t axis = 0;
-  CPU_TRY(cpu_nn_axis(state->axis, x->rank, &axis, message));
+  CPU_TRY(cpu_find_axis(state->axis, x->rank, &axis, message));
   plan->rows = cpu_nn_span(x, 0, axis);
   plan->length = cpu_nn_span(x, axis, x->rank);
   if (!cpu_nn_broadcasts(scale, x) || (bias != NULL && !cpu_nn_broadcasts(bias, x))) {
@@ -88,72 +88,30 @@ static cleave_status_t norm_plan(const cpu_call_t *call, norm_plan_t *out_plan, 
 #define FOR_REALS "cpu/nn/norm.inc"
 #include "cpu/common/for_reals.inc"
 
-static cleave_status_t prepare_kind(cpu_prepare_t *prepare, norm_state_t *state, norm_kind_t kind,
-                                    cleave_message_t *message) {
+static cleave_status_t norm_prepare(cpu_prepare_t *prepare, void *opaque, cleave_message_t *message) {
+  norm_state_t *state = opaque;
   CPU_TRY(cpu_nn_require_float(prepare, 0, message));
   CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
   CPU_TRY(cpu_nn_require_output(prepare, 1, CPU_NN_FLOATS, message));
   CPU_TRY(cpu_nn_require_output(prepare, 2, CPU_NN_FLOATS, message));
   CPU_TRY(cpu_nn_require_same(prepare, 1, 2, message));
-  state->kind = kind;
+  state->kind = (norm_kind_t)prepare->variant;
   state->axis = cleave_view_int(prepare->node, "axis", -1);
   state->groups = cleave_view_int(prepare->node, "num_groups", 1);
   state->epsilon = cleave_view_float(prepare->node, "epsilon", 1e-5);
   return CLEAVE_OK;
 }
 
-static cleave_status_t layer_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
-  return prepare_kind(prepare, state, NORM_LAYER, message);
-}
-
-static cleave_status_t rms_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
-  return prepare_kind(prepare, state, NORM_RMS, message);
-}
-
-static cleave_status_t instance_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
-  return prepare_kind(prepare, state, NORM_INSTANCE, message);
-}
-
-static cleave_status_t group_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
-  return prepare_kind(prepare, state, NORM_GROUP, message);
-}
-
-static size_t norm_scratch(const cpu_call_t *call) {
-  return cpu_nn_scratch_float(call, 0, NULL, NULL);
-}
-
-static cleave_status_t norm_run(const cpu_call_t *call, cleave_message_t *message) {
-  return cpu_nn_run_float(call, message, 0, norm_run_f32, norm_run_f64);
-}
+#define KERNEL(name, kind, required)                                                          \
+  {                                                                                           \
+    .op = name, .variant = kind, .state_size = sizeof(norm_state_t), .prepare = norm_prepare, \
+    CPU_FLOAT_RUN(norm_run), .inplace = 1, .required_inputs = required                        \
+  }
 
 const cpu_kernel_t cpu_kernels_norm[] = {
-    {.op = "LayerNormalization",
-     .state_size = sizeof(norm_state_t),
-     .prepare = layer_prepare,
-     .scratch = norm_scratch,
-     .run = norm_run,
-     .inplace = 1,
-     .required_inputs = 2},
-    {.op = "RMSNormalization",
-     .state_size = sizeof(norm_state_t),
-     .prepare = rms_prepare,
-     .scratch = norm_scratch,
-     .run = norm_run,
-     .inplace = 1,
-     .required_inputs = 2},
-    {.op = "InstanceNormalization",
-     .state_size = sizeof(norm_state_t),
-     .prepare = instance_prepare,
-     .scratch = norm_scratch,
-     .run = norm_run,
-     .inplace = 1,
-     .required_inputs = 3},
-    {.op = "GroupNormalization",
-     .state_size = sizeof(norm_state_t),
-     .prepare = group_prepare,
-     .scratch = norm_scratch,
-     .run = norm_run,
-     .inplace = 1,
-     .required_inputs = 3},
+    KERNEL("LayerNormalization", NORM_LAYER, 2),
+    KERNEL("RMSNormalization", NORM_RMS, 2),
+    KERNEL("InstanceNormalization", NORM_INSTANCE, 3),
+    KERNEL("GroupNormalization", NORM_GROUP, 3),
     {.op = NULL},
 };

@@ -101,14 +101,6 @@ static size_t parameter_scratch(const cpu_call_t *call) {
   return carver.used;
 }
 
-static size_t batch_scratch(const cpu_call_t *call) {
-  return cpu_nn_scratch_float(call, 0, parameter_scratch, parameter_scratch);
-}
-
-static cleave_status_t batch_run(const cpu_call_t *call, cleave_message_t *message) {
-  return cpu_nn_run_float(call, message, 0, batch_run_f32, batch_run_f64);
-}
-
 static cleave_status_t gradient_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
   batch_state_t *batch = state;
   for (uint32_t k = 0; k < 5; k++) {
@@ -122,35 +114,28 @@ static cleave_status_t gradient_prepare(cpu_prepare_t *prepare, void *state, cle
   return CLEAVE_OK;
 }
 
-static size_t gradient_scratch(const cpu_call_t *call) {
-  return cpu_nn_scratch_float(call, 0, NULL, NULL);
-}
-
-static cleave_status_t gradient_run(const cpu_call_t *call, cleave_message_t *message) {
-  return cpu_nn_run_float(call, message, 0, gradient_run_f32, gradient_run_f64);
-}
-
 const cpu_kernel_t cpu_kernels_norm_batch[] = {
     {.op = "BatchNormalization",
      .state_size = sizeof(batch_state_t),
      .prepare = batch_prepare,
-     .scratch = batch_scratch,
-     .run = batch_run,
+     .scratch_f32 = parameter_scratch,
+     .scratch_f64 = parameter_scratch,
+     CPU_FLOAT_RUN(batch_run),
      .inplace = 1,
      .required_inputs = 5},
     {.op = "BatchNormalizationTraining",
      .domain = "cleave",
      .state_size = sizeof(batch_state_t),
      .prepare = batch_prepare,
-     .scratch = batch_scratch,
-     .run = batch_run,
+     .scratch_f32 = parameter_scratch,
+     .scratch_f64 = parameter_scratch,
+     CPU_FLOAT_RUN(batch_run),
      .required_inputs = 5},
     {.op = "BatchNormalizationGrad",
      .domain = "cleave",
      .state_size = sizeof(batch_state_t),
      .prepare = gradient_prepare,
-     .scratch = gradient_scratch,
-     .run = gradient_run,
+     CPU_FLOAT_RUN(gradient_run),
      .required_inputs = 5},
     {.op = NULL},
 };

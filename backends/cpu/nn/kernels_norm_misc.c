@@ -25,7 +25,7 @@ static cleave_status_t mean_groups(const misc_state_t *state, const cpu_tensor_t
   bool reduced[CLEAVE_MAX_RANK] = {false};
   for (uint32_t k = 0; k < count; k++) {
     int32_t axis = 0;
-    CPU_TRY(cpu_nn_axis(axes[k], x->rank, &axis, message));
+    CPU_TRY(cpu_find_axis(axes[k], x->rank, &axis, message));
     reduced[axis] = true;
   }
   int64_t groups = 1;
@@ -81,10 +81,6 @@ static cleave_status_t lrn_prepare(cpu_prepare_t *prepare, void *state, cleave_m
                         (long long)misc->size);
 }
 
-static size_t plain_scratch(const cpu_call_t *call) {
-  return cpu_nn_scratch_float(call, 0, NULL, NULL);
-}
-
 static size_t group_scratch(const cpu_call_t *call) {
   int64_t steps[CLEAVE_MAX_RANK];
   int64_t groups = 0;
@@ -95,42 +91,25 @@ static size_t group_scratch(const cpu_call_t *call) {
   return carver.used;
 }
 
-static size_t mean_scratch(const cpu_call_t *call) {
-  return cpu_nn_scratch_float(call, 0, group_scratch, group_scratch);
-}
-
-static cleave_status_t lp_run(const cpu_call_t *call, cleave_message_t *message) {
-  return cpu_nn_run_float(call, message, 0, lp_run_f32, lp_run_f64);
-}
-
-static cleave_status_t mean_run(const cpu_call_t *call, cleave_message_t *message) {
-  return cpu_nn_run_float(call, message, 0, mean_run_f32, mean_run_f64);
-}
-
-static cleave_status_t lrn_run(const cpu_call_t *call, cleave_message_t *message) {
-  return cpu_nn_run_float(call, message, 0, lrn_run_f32, lrn_run_f64);
-}
-
 const cpu_kernel_t cpu_kernels_norm_misc[] = {
     {.op = "LpNormalization",
      .state_size = sizeof(misc_state_t),
      .prepare = lp_prepare,
-     .scratch = plain_scratch,
-     .run = lp_run,
+     CPU_FLOAT_RUN(lp_run),
      .inplace = 1,
      .required_inputs = 1},
     {.op = "MeanVarianceNormalization",
      .state_size = sizeof(misc_state_t),
      .prepare = mean_prepare,
-     .scratch = mean_scratch,
-     .run = mean_run,
+     .scratch_f32 = group_scratch,
+     .scratch_f64 = group_scratch,
+     CPU_FLOAT_RUN(mean_run),
      .inplace = 1,
      .required_inputs = 1},
     {.op = "LRN",
      .state_size = sizeof(misc_state_t),
      .prepare = lrn_prepare,
-     .scratch = plain_scratch,
-     .run = lrn_run,
+     CPU_FLOAT_RUN(lrn_run),
      .required_inputs = 1},
     {.op = NULL},
 };

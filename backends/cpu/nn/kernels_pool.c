@@ -107,11 +107,11 @@ static int64_t pool_index(const pool_state_t *state, const cpu_geometry_t *g, in
 #include "cpu/common/for_reals.inc"
 #undef LOWEST
 
-static cleave_status_t prepare_kind(cpu_prepare_t *prepare, pool_state_t *pool, pool_kind_t kind,
-                                    cleave_message_t *message) {
-  pool->kind = kind;
-  CPU_TRY(cpu_nn_require_dtype(prepare, 0, kind == POOL_MAX ? CPU_NN_FLOATS | CPU_NN_BYTES : CPU_NN_FLOATS,
-                               message));
+static cleave_status_t pool_prepare(cpu_prepare_t *prepare, void *opaque, cleave_message_t *message) {
+  pool_state_t *pool = opaque;
+  pool->kind = (pool_kind_t)prepare->variant;
+  CPU_TRY(cpu_nn_require_dtype(
+      prepare, 0, pool->kind == POOL_MAX ? CPU_NN_FLOATS | CPU_NN_BYTES : CPU_NN_FLOATS, message));
   CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
   CPU_TRY(cpu_nn_require_output(prepare, 1, CPU_NN_ONE(CLEAVE_DTYPE_I64), message));
   CPU_TRY(cpu_window_prepare(prepare, &pool->window, message));
@@ -125,21 +125,9 @@ static cleave_status_t prepare_kind(cpu_prepare_t *prepare, pool_state_t *pool, 
   return CLEAVE_OK;
 }
 
-static cleave_status_t max_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
-  return prepare_kind(prepare, state, POOL_MAX, message);
-}
-
-static cleave_status_t average_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
-  return prepare_kind(prepare, state, POOL_AVERAGE, message);
-}
-
-static cleave_status_t lp_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
-  return prepare_kind(prepare, state, POOL_LP, message);
-}
-
 static cleave_status_t average_back_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
   CPU_TRY(cpu_nn_require_dtype(prepare, 1, CPU_NN_ONE(CLEAVE_DTYPE_I64), message));
-  return prepare_kind(prepare, state, POOL_AVERAGE, message);
+  return pool_prepare(prepare, state, message);
 }
 
 static size_t average_back_scratch(const cpu_call_t *call) {
@@ -166,16 +154,7 @@ static cleave_status_t average_back_run(const cpu_call_t *call, cleave_message_t
 static cleave_status_t max_back_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
   CPU_TRY(cpu_nn_require_float(prepare, 0, message));
   CPU_TRY(cpu_nn_require_same(prepare, 1, 1, message));
-  return prepare_kind(prepare, state, POOL_MAX, message);
-}
-
-static cleave_status_t max_back_run(const cpu_call_t *call, cleave_message_t *message) {
-  CPU_TRY(cpu_nn_check_outputs(call, message));
-  return cpu_nn_run_float(call, message, 0, max_back_run_f32, max_back_run_f64);
-}
-
-static size_t pool_scratch(const cpu_call_t *call) {
-  return cpu_nn_scratch_float(call, 0, NULL, NULL);
+  return pool_prepare(prepare, state, message);
 }
 
 static cleave_status_t max_run(const cpu_call_t *call, cleave_message_t *message) {
@@ -187,32 +166,30 @@ static cleave_status_t max_run(const cpu_call_t *call, cleave_message_t *message
   }
 }
 
-static cleave_status_t average_run(const cpu_call_t *call, cleave_message_t *message) {
-  return cpu_nn_run_float(call, message, 0, average_run_f32, average_run_f64);
-}
-
 const cpu_kernel_t cpu_kernels_pool[] = {
     {.op = "MaxPool",
      .state_size = sizeof(pool_state_t),
-     .prepare = max_prepare,
-     .scratch = pool_scratch,
+     .variant = POOL_MAX,
+     .prepare = pool_prepare,
+     .scratch = cpu_nn_scratch_halves,
      .run = max_run,
      .required_inputs = 1},
     {.op = "AveragePool",
      .state_size = sizeof(pool_state_t),
-     .prepare = average_prepare,
-     .scratch = pool_scratch,
-     .run = average_run,
+     .variant = POOL_AVERAGE,
+     .prepare = pool_prepare,
+     CPU_FLOAT_RUN(average_run),
      .required_inputs = 1},
     {.op = "LpPool",
      .state_size = sizeof(pool_state_t),
-     .prepare = lp_prepare,
-     .scratch = pool_scratch,
-     .run = average_run,
+     .variant = POOL_LP,
+     .prepare = pool_prepare,
+     CPU_FLOAT_RUN(average_run),
      .required_inputs = 1},
     {.op = "AveragePoolGrad",
      .domain = "cleave",
      .state_size = sizeof(pool_state_t),
+     .variant = POOL_AVERAGE,
      .prepare = average_back_prepare,
      .scratch = average_back_scratch,
      .run = average_back_run,
@@ -220,9 +197,9 @@ const cpu_kernel_t cpu_kernels_pool[] = {
     {.op = "MaxPoolGrad",
      .domain = "cleave",
      .state_size = sizeof(pool_state_t),
+     .variant = POOL_MAX,
      .prepare = max_back_prepare,
-     .scratch = pool_scratch,
-     .run = max_back_run,
+     CPU_FLOAT_RUN(max_back_run),
      .required_inputs = 2},
     {.op = NULL},
 };

@@ -24,37 +24,17 @@ typedef struct global {
 #define FOR_REALS "cpu/nn/pool_global.inc"
 #include "cpu/common/for_reals.inc"
 
-static cleave_status_t prepare_kind(cpu_prepare_t *prepare, global_state_t *state, global_kind_t kind,
-                                    cleave_message_t *message) {
+static cleave_status_t global_prepare(cpu_prepare_t *prepare, void *opaque, cleave_message_t *message) {
+  global_state_t *state = opaque;
   CPU_TRY(cpu_nn_require_float(prepare, 0, message));
   CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
-  state->kind = kind;
+  state->kind = (global_kind_t)prepare->variant;
   state->power = cleave_view_int(prepare->node, "p", 2);
   if (state->power < 1) {
     return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "p is %lld, expected at least 1",
                     (long long)state->power);
   }
   return CLEAVE_OK;
-}
-
-static cleave_status_t average_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
-  return prepare_kind(prepare, state, GLOBAL_AVERAGE, message);
-}
-
-static cleave_status_t max_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
-  return prepare_kind(prepare, state, GLOBAL_MAX, message);
-}
-
-static cleave_status_t lp_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
-  return prepare_kind(prepare, state, GLOBAL_LP, message);
-}
-
-static size_t global_scratch(const cpu_call_t *call) {
-  return cpu_nn_scratch_float(call, 0, NULL, NULL);
-}
-
-static cleave_status_t global_run(const cpu_call_t *call, cleave_message_t *message) {
-  return cpu_nn_run_float(call, message, 0, global_run_f32, global_run_f64);
 }
 
 // ---- MaxUnpool ----------------------------------------------------------------------------------------
@@ -141,25 +121,16 @@ static cleave_status_t unpool_run(const cpu_call_t *call, cleave_message_t *mess
   return CLEAVE_OK;
 }
 
+#define KERNEL(name, kind)                                                                        \
+  {                                                                                               \
+    .op = name, .variant = kind, .state_size = sizeof(global_state_t), .prepare = global_prepare, \
+    CPU_FLOAT_RUN(global_run), .required_inputs = 1                                               \
+  }
+
 const cpu_kernel_t cpu_kernels_pool_global[] = {
-    {.op = "GlobalAveragePool",
-     .state_size = sizeof(global_state_t),
-     .prepare = average_prepare,
-     .scratch = global_scratch,
-     .run = global_run,
-     .required_inputs = 1},
-    {.op = "GlobalMaxPool",
-     .state_size = sizeof(global_state_t),
-     .prepare = max_prepare,
-     .scratch = global_scratch,
-     .run = global_run,
-     .required_inputs = 1},
-    {.op = "GlobalLpPool",
-     .state_size = sizeof(global_state_t),
-     .prepare = lp_prepare,
-     .scratch = global_scratch,
-     .run = global_run,
-     .required_inputs = 1},
+    KERNEL("GlobalAveragePool", GLOBAL_AVERAGE),
+    KERNEL("GlobalMaxPool", GLOBAL_MAX),
+    KERNEL("GlobalLpPool", GLOBAL_LP),
     {.op = "MaxUnpool",
      .state_size = sizeof(unpool_state_t),
      .prepare = unpool_prepare,

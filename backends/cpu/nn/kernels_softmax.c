@@ -21,29 +21,13 @@ typedef struct softmax_state {
 #define FOR_REALS "cpu/nn/softmax.inc"
 #include "cpu/common/for_reals.inc"
 
-static cleave_status_t prepare_kind(cpu_prepare_t *prepare, softmax_state_t *state, softmax_kind_t kind,
-                                    cleave_message_t *message) {
+static cleave_status_t softmax_prepare(cpu_prepare_t *prepare, void *opaque, cleave_message_t *message) {
+  softmax_state_t *state = opaque;
   CPU_TRY(cpu_nn_require_float(prepare, 0, message));
   CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
-  state->kind = kind;
+  state->kind = (softmax_kind_t)prepare->variant;
   state->axis = cleave_view_int(prepare->node, "axis", -1);
   return CLEAVE_OK;
-}
-
-static cleave_status_t softmax_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
-  return prepare_kind(prepare, state, SOFTMAX_PLAIN, message);
-}
-
-static cleave_status_t log_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
-  return prepare_kind(prepare, state, SOFTMAX_LOG, message);
-}
-
-static cleave_status_t hard_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
-  return prepare_kind(prepare, state, SOFTMAX_HARD, message);
-}
-
-static size_t softmax_scratch(const cpu_call_t *call) {
-  return cpu_nn_scratch_float(call, 0, NULL, NULL);
 }
 
 static cleave_status_t softmax_run(const cpu_call_t *call, cleave_message_t *message) {
@@ -52,27 +36,15 @@ static cleave_status_t softmax_run(const cpu_call_t *call, cleave_message_t *mes
   return cpu_nn_run_float(call, message, 0, softmax_run_f32, softmax_run_f64);
 }
 
+#define KERNEL(name, kind)                                                                          \
+  {                                                                                                 \
+    .op = name, .variant = kind, .state_size = sizeof(softmax_state_t), .prepare = softmax_prepare, \
+    .scratch = cpu_nn_scratch_halves, .run = softmax_run, .inplace = 1, .required_inputs = 1        \
+  }
+
 const cpu_kernel_t cpu_kernels_softmax[] = {
-    {.op = "Softmax",
-     .state_size = sizeof(softmax_state_t),
-     .prepare = softmax_prepare,
-     .scratch = softmax_scratch,
-     .run = softmax_run,
-     .inplace = 1,
-     .required_inputs = 1},
-    {.op = "LogSoftmax",
-     .state_size = sizeof(softmax_state_t),
-     .prepare = log_prepare,
-     .scratch = softmax_scratch,
-     .run = softmax_run,
-     .inplace = 1,
-     .required_inputs = 1},
-    {.op = "Hardmax",
-     .state_size = sizeof(softmax_state_t),
-     .prepare = hard_prepare,
-     .scratch = softmax_scratch,
-     .run = softmax_run,
-     .inplace = 1,
-     .required_inputs = 1},
+    KERNEL("Softmax", SOFTMAX_PLAIN),
+    KERNEL("LogSoftmax", SOFTMAX_LOG),
+    KERNEL("Hardmax", SOFTMAX_HARD),
     {.op = NULL},
 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RNN, GRU and LSTM as kernels: types and sizes are checked here, recurrent.c computes. Weights that are
 // constant are packed when the program is compiled.
-#include <string.h>
 
 #include "cpu/common/nn.h"
 #include "cpu/recurrent/recurrent.h"
@@ -210,18 +209,10 @@ static cleave_status_t rnn_pack(const cpu_call_t *call, void *opaque, const cpu_
   return CLEAVE_OK;
 }
 
-static size_t rnn_scratch(const cpu_call_t *call) {
-  return cpu_nn_scratch_float(call, RNN_X, scratch_f32, scratch_f64);
-}
-
-static cleave_status_t rnn_run(const cpu_call_t *call, cleave_message_t *message) {
-  return cpu_nn_run_float(call, message, RNN_X, run_f32, run_f64);
-}
-
 #define RNN_KERNEL(name)                                                                       \
   {                                                                                            \
     .op = (name), .state_size = sizeof(rnn_state_t), .prepare = rnn_prepare, .pack = rnn_pack, \
-    .scratch = rnn_scratch, .run = rnn_run, .required_inputs = 3                               \
+    CPU_FLOAT_SCRATCH(scratch), CPU_FLOAT_RUN(run), .float_input = RNN_X, .required_inputs = 3 \
   }
 
 const cpu_kernel_t cpu_kernels_rnn[] = {

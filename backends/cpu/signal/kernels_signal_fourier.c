@@ -64,7 +64,7 @@ static cleave_status_t dft_axis(const cpu_call_t *call, int32_t *out_axis, cleav
     wanted = cpu_read_int(axis, 0);
   }
   int32_t rank = call->inputs[0]->rank;
-  CPU_TRY(cpu_nn_axis(wanted, rank, out_axis, message));
+  CPU_TRY(cpu_find_axis(wanted, rank, out_axis, message));
   return *out_axis != rank - 1 ? CLEAVE_OK
                                : cpu_fail(message, CLEAVE_ERROR_SHAPE,
                                           "axis %lld holds the parts of complex numbers", (long long)wanted);

@@ -110,20 +110,11 @@ static cleave_status_t columns_prepare(cpu_prepare_t *prepare, void *state, clea
   return cpu_prepare_ints(prepare, "pads", &columns->pads, &columns->pad_count);
 }
 
-static size_t columns_scratch(const cpu_call_t *call) {
-  return cpu_nn_scratch_float(call, 0, NULL, NULL);
-}
-
-static cleave_status_t columns_run(const cpu_call_t *call, cleave_message_t *message) {
-  return cpu_nn_run_float(call, message, 0, run_f32, run_f64);
-}
-
 const cpu_kernel_t cpu_kernels_vision_columns[] = {
     {.op = "Col2Im",
      .state_size = sizeof(columns_state_t),
      .prepare = columns_prepare,
-     .scratch = columns_scratch,
-     .run = columns_run,
+     CPU_FLOAT_RUN(run),
      .required_inputs = 3},
     {.op = NULL},
 };

@@ -165,14 +165,6 @@ static cleave_status_t grid_prepare(cpu_prepare_t *prepare, void *state, cleave_
   return CLEAVE_OK;
 }
 
-static size_t grid_scratch(const cpu_call_t *call) {
-  return cpu_nn_scratch_float(call, 0, NULL, NULL);
-}
-
-static cleave_status_t grid_run(const cpu_call_t *call, cleave_message_t *message) {
-  return cpu_nn_run_float(call, message, 0, grid_run_f32, grid_run_f64);
-}
-
 // ---- AffineGrid ---------------------------------------------------------------------------------------
 
 typedef struct affine {
@@ -235,8 +227,7 @@ const cpu_kernel_t cpu_kernels_vision_grid[] = {
     {.op = "GridSample",
      .state_size = sizeof(grid_state_t),
      .prepare = grid_prepare,
-     .scratch = grid_scratch,
-     .run = grid_run,
+     CPU_FLOAT_RUN(grid_run),
      .required_inputs = 2},
     {.op = "AffineGrid",
      .state_size = sizeof(grid_state_t),

@@ -364,7 +364,7 @@ UNIT_TEST(normalises_layers) {
                 "f32[2,2,3] -2 0 2 -2 2 0 1 1 0 0 3 -1", CLEAVE_ERROR_SHAPE,
                 "scale or bias does not broadcast");
   op_case_fails(&cpu, "LayerNormalization", "f32[2,2,3] -2 0 2 -2 2 0 1 1 0 0 3 -1; f32[3] 1 2 -1", "axis=3",
-                "f32[2,2,3] -2 0 2 -2 2 0 1 1 0 0 3 -1", CLEAVE_ERROR_SHAPE, "axis 3 is outside of rank 3");
+                "f32[2,2,3] -2 0 2 -2 2 0 1 1 0 0 3 -1", CLEAVE_ERROR_SHAPE, "axis 3 is outside rank 3");
   op_backend_destroy(&cpu);
 }
 
@@ -430,7 +430,7 @@ UNIT_TEST(makes_probabilities) {
           "0.0496910322 0.0638045484 0.0819266618 0.105195916 0.13507423 0.173438744 0.222699756");
   op_case(&cpu, "Softmax", "f32[2,0]", "", "f32[2,0]");
   op_case_fails(&cpu, "Softmax", "f32[2,2] -3 2 2 2", "axis=2", "f32[2,2] 3 2 2 1", CLEAVE_ERROR_SHAPE,
-                "axis 2 is outside of rank 2");
+                "axis 2 is outside rank 2");
   op_backend_destroy(&cpu);
 }
 
