@@ -13,7 +13,7 @@ local moves = include("parts/moves.lua")
 local options = {
   pointwise = option.boolean(true, "make kernels of pointwise operators"),
   reductions = option.boolean(true, "kernels take reductions over the last axes"),
-  max_nodes = option.integer(64, "most nodes of a kernel", { min = 2, max = 512 }),
+  max_nodes = option.integer(64, "most nodes in one kernel", { min = 2, max = 512 }),
   epilogues = option.boolean(true, "products and convolutions take what follows them along"),
   precision = option.enum("float32", "of products of float32: exact, or rounded to TF32", {
     "float32", "tf32",

@@ -99,8 +99,8 @@ end
 options.chains = option.boolean(true, "fuse chains of pointwise operators that follow no primitive")
 options.pointwise = option.boolean(true, "make kernels of connected pointwise operators")
 options.reductions = option.boolean(true, "kernels take reductions over the last axes")
-options.max_nodes = option.integer(64, "most nodes of a kernel", { min = 2, max = 512 })
-options.min_bytes = option.integer(4096, "bytes that a kernel has to keep inside", { min = 0 })
+options.max_nodes = option.integer(64, "most nodes in one kernel", { min = 2, max = 512 })
+options.min_bytes = option.integer(4096, "fewest bytes that a kernel keeps inside", { min = 0 })
 
 return ruleset {
   name = "onednn",

@@ -9,9 +9,9 @@
 
 local pointwise = option.boolean(true, "make kernels of pointwise operators")
 local reductions = option.boolean(true, "kernels take reductions over the last axes")
-local max_nodes = option.integer(64, "most nodes of a kernel", { min = 2, max = 512 })
-local min_nodes = option.integer(2, "least nodes of a kernel", { min = 1, max = 512 })
-local min_bytes = option.integer(4096, "bytes that a kernel has to keep inside", { min = 0 })
+local max_nodes = option.integer(64, "most nodes in one kernel", { min = 2, max = 512 })
+local min_nodes = option.integer(2, "fewest nodes in one kernel", { min = 1, max = 512 })
+local min_bytes = option.integer(4096, "fewest bytes that a kernel keeps inside", { min = 0 })
 
 local grow = include("pointwise/grow.lua")
 

@@ -132,7 +132,7 @@ local function check_scores(m)
   end
   local order = key_order(m)
   if not order then
-    return false, "the keys are turned by an unknown order"
+    return false, "the order of the transposition of the keys is unknown"
   end
   for _, other in ipairs { m.turn, m.v, m.product } do
     if not same_shapes(m.q.shape, other.shape, rank - 2) then
@@ -230,7 +230,7 @@ return {
       -- Masked scores become minus infinity or the lowest float32, next to which scores vanish, so
       -- that adding it gives the same result.
       if m.fill and number_of(m.fill) > -3.4e38 then
-        return false, "what is masked gets a number, not minus infinity"
+        return false, "masked scores become a number that is not minus infinity"
       end
       return check_scores(m)
     end,

@@ -26,15 +26,15 @@ return {
     enabled = relu_grad,
     where = function(m)
       if m.y.dtype ~= m.dy.dtype then
-        return false, "of other dtypes"
+        return false, "the gradient has another dtype"
       end
       local a, b = m.y.shape, m.dy.shape
       if not a or not b or #a ~= #b then
-        return false, "of other shapes"
+        return false, "the gradient has another shape"
       end
       for d = 1, #a do
         if a[d] ~= b[d] or a[d] == "?" then
-          return false, "of other shapes"
+          return false, "the gradient has another shape"
         end
       end
       return is_image(m)
