@@ -161,10 +161,6 @@ function M.words()
   return sandbox.freeze("option", words)
 end
 
-function M.is_option(value)
-  return declared[value] ~= nil
-end
-
 ---The present value of an option, or the value itself if it is plain.
 function M.resolve(value)
   local option = type(value) == "table" and declared[value]

@@ -6,6 +6,8 @@
 #ifndef CLEAVE_BASE_ARRAY_H
 #define CLEAVE_BASE_ARRAY_H
 
+#include <stdlib.h>
+
 #include "base/memory.h"
 
 #define CLEAVE_ARRAY(type) \
@@ -34,6 +36,14 @@ CLEAVE_MUST_USE cleave_status_t cleave_array_grow(void **items, size_t *capacity
   do {                                                     \
     CLEAVE_TRY(cleave_array_reserve((array), 1, (error))); \
     cleave_array_push_reserved((array), (item));           \
+  } while (0)
+
+/* Sorts the items, of which there may be none, as qsort does. */
+#define cleave_array_sort(array, compare)                                       \
+  do {                                                                          \
+    if ((array)->count > 1) {                                                   \
+      qsort((array)->items, (array)->count, sizeof *(array)->items, (compare)); \
+    }                                                                           \
   } while (0)
 
 #define cleave_array_free(array) \

@@ -3,7 +3,6 @@
 #include "base/status.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/show.h"
 

@@ -25,7 +25,7 @@
     }                                             \
   } while (0)
 
-/* The same as CLEAVE_TRY for functions with a `cleanup:` label and a variable `status`. */
+/* The same two for functions with a `cleanup:` label and a variable `status`. */
 #define CLEAVE_TRY_CLEANUP(expression) \
   do {                                 \
     status = (expression);             \
@@ -33,6 +33,9 @@
       goto cleanup;                    \
     }                                  \
   } while (0)
+
+#define CLEAVE_TRY_MEMORY_CLEANUP(memory, error) \
+  CLEAVE_TRY_CLEANUP((memory) ? CLEAVE_OK : cleave_error_out_of_memory((error)))
 
 /* Writes the message unless `error` is NULL or holds one already. Returns `status`. */
 cleave_status_t cleave_error_set(cleave_error_t *error, cleave_status_t status, const char *format, ...)

@@ -9,6 +9,8 @@
 
 #include "base/show.h"
 
+enum { MAX_COLUMNS = 16 };
+
 static bool reserve(cleave_text_t *text, size_t extra) {
   size_t wanted = 0;
   if (text->failed || !cleave_size_add(text->length, extra, &wanted) || wanted == SIZE_MAX) {
@@ -90,6 +92,65 @@ void cleave_text_show_from(cleave_text_t *text, size_t from) {
   cleave_free(raw);
 }
 
+/* In characters; escape sequences of styles take no room. */
+static size_t width_of(const char *cell, size_t length) {
+  size_t width = 0;
+  bool is_escape = false;
+  for (size_t k = 0; k < length; k++) {
+    is_escape = is_escape || cell[k] == '\033';
+    width += !is_escape && ((unsigned char)cell[k] & 0xc0u) != 0x80u;
+    is_escape = is_escape && cell[k] != 'm';
+  }
+  return width;
+}
+
+static void add_spaces(cleave_text_t *text, size_t count) {
+  for (; count > 0; count--) {
+    cleave_text_add(text, " ");
+  }
+}
+
+/* Appends one row; returns what follows it. */
+static const char *add_row(cleave_text_t *text, const char *row, const char *alignment,
+                           const size_t *widths) {
+  for (size_t column = 0;; column++) {
+    size_t length = strcspn(row, "\t\n");
+    size_t padding = widths[column] - width_of(row, length);
+    bool is_last = row[length] != '\t';
+    add_spaces(text, alignment[column] == 'r' ? padding : 0);
+    cleave_text_append(text, row, length);
+    row += length + (row[length] != '\0');
+    if (is_last) {
+      return row;
+    }
+    add_spaces(text, (alignment[column] == 'r' ? 0 : padding) + 2);
+  }
+}
+
+void cleave_text_align(cleave_text_t *text, const char *rows, const char *alignment, const char *style,
+                       const char *plain) {
+  size_t widths[MAX_COLUMNS] = {0};
+  size_t column = 0;
+  for (const char *at = rows; *at != '\0';) {
+    size_t length = strcspn(at, "\t\n");
+    size_t width = width_of(at, length);
+    widths[column] = width > widths[column] ? width : widths[column];
+    column = at[length] == '\t' && column + 1 < MAX_COLUMNS ? column + 1 : 0;
+    at += length + (at[length] != '\0');
+  }
+  if (rows[strcspn(rows, "\n")] == '\0' || rows[strcspn(rows, "\n") + 1] == '\0') {
+    return;
+  }
+  for (const char *row = rows; *row != '\0';) {
+    cleave_text_add(text, "  ");
+    cleave_text_add(text, row == rows ? style : "");
+    const char *next = add_row(text, row, alignment, widths);
+    cleave_text_add(text, row == rows ? plain : "");
+    cleave_text_add(text, "\n");
+    row = next;
+  }
+}
+
 const char *cleave_text_get(const cleave_text_t *text) {
   return text->data != NULL ? text->data : "";
 }
@@ -146,10 +207,10 @@ void cleave_nearest_offer(cleave_nearest_t *nearest, const char *wanted, const c
   }
 }
 
-const char *cleave_nearest_hint(const cleave_nearest_t *nearest, char *buffer, size_t size) {
-  buffer[0] = '\0';
+const char *cleave_nearest_hint(cleave_nearest_t *nearest) {
+  nearest->hint[0] = '\0';
   if (nearest->name != NULL) {
-    (void)snprintf(buffer, size, " (did you mean '%s'?)", nearest->name);
+    (void)snprintf(nearest->hint, sizeof nearest->hint, " (did you mean '%s'?)", nearest->name);
   }
-  return buffer;
+  return nearest->hint;
 }

@@ -22,6 +22,12 @@ void cleave_text_show(cleave_text_t *text, const char *format, ...) CLEAVE_PRINT
 void cleave_text_show_from(cleave_text_t *text, size_t from);
 /* "" if nothing was appended. */
 const char *cleave_text_get(const cleave_text_t *text);
+/* Appends `rows` as a table: a line for each of its lines, whose cells, between tabs, are columns two spaces
+ * apart. `alignment` has 'l' or 'r' for each column. The first line is the heading: `style` goes before it
+ * and `plain` behind. Nothing is appended if there is only a heading. cleave_text_show escapes tabs and
+ * newlines in its arguments, so that those of its format alone end cells and rows. */
+void cleave_text_align(cleave_text_t *text, const char *rows, const char *alignment, const char *style,
+                       const char *plain);
 /* CLEAVE_ERROR_OUT_OF_MEMORY if an append failed. */
 CLEAVE_MUST_USE cleave_status_t cleave_text_check(const cleave_text_t *text, cleave_error_t *error);
 void cleave_text_deinit(cleave_text_t *text);
@@ -30,12 +36,13 @@ void cleave_text_deinit(cleave_text_t *text);
 typedef struct cleave_nearest {
   const char *name; /* nearest so far, or NULL if none is near enough to be meant */
   uint32_t distance;
+  char hint[256]; /* of cleave_nearest_hint */
 } cleave_nearest_t;
 
 /* `candidate` must outlive the struct. Case counts little; distance is Damerau-Levenshtein. */
 void cleave_nearest_offer(cleave_nearest_t *nearest, const char *wanted, const char *candidate);
 
-/* " (did you mean 'Conv'?)", or "". Written into `buffer`, which is returned. */
-const char *cleave_nearest_hint(const cleave_nearest_t *nearest, char *buffer, size_t size);
+/* " (did you mean 'Conv'?)", or "". Valid as long as the struct. */
+const char *cleave_nearest_hint(cleave_nearest_t *nearest);
 
 #endif /* CLEAVE_BASE_TEXT_H */

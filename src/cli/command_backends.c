@@ -199,17 +199,12 @@ static int print_json(const char *name) {
 /* ---- one backend: what it answers ---- */
 
 static void print_answers(const cleave_key_value_t *answers, uint32_t count) {
-  cleave_table_t table = {.columns = 2, .alignment = "ll"};
-  cleave_table_cell(&table, "key");
-  cleave_table_cell(&table, "value");
+  cleave_text_t rows = {0};
+  cleave_text_add(&rows, "key\tvalue\n");
   for (uint32_t k = 0; k < count; k++) {
-    cleave_table_cell(&table, "%s", answers[k].key);
-    cleave_table_cell(&table, "%s", answers[k].value);
+    cleave_text_show(&rows, "%s\t%s\n", answers[k].key, answers[k].value);
   }
-  if (count > 0) {
-    cleave_table_print(&table);
-  }
-  cleave_table_deinit(&table);
+  cleave_output_table(&rows, "ll");
 }
 
 static int print_answers_json(const char *name, const cleave_key_value_t *answers, uint32_t count) {

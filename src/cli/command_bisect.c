@@ -68,12 +68,9 @@ static uint32_t node_count_of(const cleave_plan_t *plan, const cleave_bisect_cul
 static void print_culprits(const bisect_t *bisect) {
   const cleave_plan_t *plan = bisect->report.plan;
   bool is_speed = bisect->metric == CLEAVE_BISECT_MS;
-  cleave_table_t table = {.columns = 6, .alignment = "lllrlr"};
-  const char *const heading[] = {"rule",  "where",      "of",
-                                 "nodes", "first node", is_speed ? "ms with, without" : "difference alone"};
-  for (size_t k = 0; k < 6; k++) {
-    cleave_table_cell(&table, "%s", heading[k]);
-  }
+  cleave_text_t rows = {0};
+  cleave_text_show(&rows, "rule\twhere\tof\tnodes\tfirst node\t%s\n",
+                   is_speed ? "ms with, without" : "difference alone");
   for (size_t k = 0; k < bisect->report.culprits.count; k++) {
     const cleave_bisect_culprit_t *culprit = &bisect->report.culprits.items[k];
     const cleave_plan_rule_t *rule = &plan->rules[culprit->rule];
@@ -81,19 +78,16 @@ static void print_culprits(const bisect_t *bisect) {
     char place[CLEAVE_PLACE_SIZE];
     const char *first = "";
     uint32_t nodes = node_count_of(plan, culprit, label, sizeof label, &first);
-    cleave_table_cell(&table, "%s", rule->name);
-    cleave_table_cell(&table, "%s", cleave_rule_place(rule->file, rule->line, place));
-    cleave_table_cell(&table, "%s", KINDS[culprit->kind]);
-    cleave_table_cell(&table, "%u", (unsigned)nodes);
-    cleave_table_cell(&table, "%s", first);
+    cleave_text_show(&rows, "%s\t%s\t%s\t%u\t%s\t", rule->name,
+                     cleave_rule_place(rule->file, rule->line, place), KINDS[culprit->kind], (unsigned)nodes,
+                     first);
     if (is_speed) {
-      cleave_table_cell(&table, "%.2f, %.2f", culprit->reference, culprit->value);
+      cleave_text_show(&rows, "%.2f, %.2f\n", culprit->reference, culprit->value);
     } else {
-      cleave_table_cell(&table, "%.3g", culprit->value);
+      cleave_text_show(&rows, "%.3g\n", culprit->value);
     }
   }
-  cleave_table_print(&table);
-  cleave_table_deinit(&table);
+  cleave_output_table(&rows, "lllrlr");
 }
 
 /* "mine.lua:3 fuse 'block', mine.lua:9 region 'island'", each rule once. */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave cache: what the folder of compiled regions holds, and emptying it.
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "backend/program/blob_key.h"
@@ -62,23 +61,17 @@ static void print_text(const cleave_blob_store_t *store, const cleave_blob_list_
   if (list->count == 0) {
     return;
   }
-  cleave_table_t table = {.columns = 6, .alignment = "llllrl"};
-  static const char *const HEADING[] = {"backend", "version", "device", "region", "size", "last used"};
-  for (size_t k = 0; k < 6; k++) {
-    cleave_table_cell(&table, "%s", HEADING[k]);
-  }
+  cleave_text_t rows = {0};
+  cleave_text_add(&rows, "backend\tversion\tdevice\tregion\tsize\tlast used\n");
   for (size_t k = 0; k < list->count; k++) {
     const cleave_blob_entry_t *entry = &list->items[k];
     shown_t shown = show(entry);
-    cleave_table_cell(&table, "%s", entry->key == NULL ? "(unreadable)" : shown.backend);
-    cleave_table_cell(&table, "%s", shown.version);
-    cleave_table_cell(&table, "%s", shown.device);
-    cleave_table_cell(&table, "%s", shown.region);
-    cleave_table_cell(&table, "%s", cleave_output_bytes((double)entry->bytes, buffers[0], sizeof buffers[0]));
-    cleave_table_cell(&table, "%s", format_time(entry->used_ns, buffers[1], sizeof buffers[1]));
+    cleave_text_show(&rows, "%s\t%s\t%s\t%s\t%s\t%s\n", entry->key == NULL ? "(unreadable)" : shown.backend,
+                     shown.version, shown.device, shown.region,
+                     cleave_output_bytes((double)entry->bytes, buffers[0], sizeof buffers[0]),
+                     format_time(entry->used_ns, buffers[1], sizeof buffers[1]));
   }
-  cleave_table_print(&table);
-  cleave_table_deinit(&table);
+  cleave_output_table(&rows, "llllrl");
 }
 
 static int print_json(const cleave_blob_store_t *store, const cleave_blob_list_t *list, uint64_t limit) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave check: runs the tests of rule files, and says what else is worth knowing about them. Files are
 // checked one after the other; one that does not load counts as one failure, and the others go on.
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/common/command.h"
@@ -84,10 +83,9 @@ static cleave_status_t load_models(command_t *command, cleave_error_t *error) {
   cleave_status_t status = CLEAVE_OK;
   command->sizes = cleave_allocate_zeroed(count, sizeof *command->sizes);
   command->shape_used = cleave_allocate_zeroed(command->shapes.count, sizeof *command->shape_used);
-  if (command->models == NULL || command->graphs == NULL || command->sizes == NULL ||
-      command->shape_used == NULL || command->setting_used == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(command->models != NULL && command->graphs != NULL && command->sizes != NULL &&
+                                command->shape_used != NULL && command->setting_used != NULL,
+                            error);
   for (size_t k = 0; k < count; k++) {
     const char *path = command->model_paths.items[k];
     cleave_output_progress("reading %s", path);
@@ -168,7 +166,6 @@ static cleave_status_t check_settings(const command_t *command, cleave_error_t *
   for (size_t s = 0; s < command->settings.count; s++) {
     const char *name = command->settings.items[s].name;
     cleave_nearest_t nearest = {0};
-    char hint[128];
     bool all_loaded = true;
     for (size_t f = 0; f < command->file_count; f++) {
       const cleave_rules_t *rules = command->files[f].check.rules;
@@ -184,7 +181,7 @@ static cleave_status_t check_settings(const command_t *command, cleave_error_t *
       return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                               "setting '%s': no rule file or model given has an option of this name%s; "
                               "'cleave rules FILE' lists them",
-                              name, cleave_nearest_hint(&nearest, hint, sizeof hint));
+                              name, cleave_nearest_hint(&nearest));
     }
   }
   return CLEAVE_OK;
@@ -194,28 +191,21 @@ static cleave_status_t check_settings(const command_t *command, cleave_error_t *
 
 static void print_tests(const command_t *command) {
   static const cleave_style_t STYLES[] = {CLEAVE_STYLE_GOOD, CLEAVE_STYLE_BAD, CLEAVE_STYLE_DIM};
-  cleave_table_t table = {.columns = 4, .alignment = "lllr"};
-  const char *const heading[] = {"file", "test", "verdict", "ms"};
-  for (size_t k = 0; k < 4; k++) {
-    cleave_table_cell(&table, "%s", heading[k]);
-  }
+  cleave_text_t rows = {0};
   for (size_t f = 0; f < command->file_count; f++) {
     const cleave_rule_check_t *check = &command->files[f].check;
     for (size_t k = 0; k < check->tests.count; k++) {
       const cleave_test_result_t *test = &check->tests.items[k];
-      cleave_table_cell(&table, "%s:%d", test->file, (int)test->line);
-      cleave_table_cell(&table, "%s", test->name);
-      cleave_table_cell(&table, CLEAVE_TRUSTED "%s" CLEAVE_TRUSTED,
-                        cleave_output_style(STYLES[test->verdict]), cleave_test_verdict_name(test->verdict),
-                        cleave_output_style(CLEAVE_STYLE_PLAIN));
-      cleave_table_cell(&table, "%.1f", test->ms);
+      cleave_text_add(&rows, rows.length == 0 ? "file\ttest\tverdict\tms\n" : "");
+      cleave_text_show(&rows, "%s:%d\t%s\t" CLEAVE_TRUSTED "%s" CLEAVE_TRUSTED "\t%.1f\n", test->file,
+                       (int)test->line, test->name, cleave_output_style(STYLES[test->verdict]),
+                       cleave_test_verdict_name(test->verdict), cleave_output_style(CLEAVE_STYLE_PLAIN),
+                       test->ms);
     }
   }
-  if (table.count > table.columns) {
-    cleave_table_print(&table);
-    cleave_print("\n");
-  }
-  cleave_table_deinit(&table);
+  const char *end = rows.length > 0 ? "\n" : "";
+  cleave_output_table(&rows, "lllr");
+  cleave_print(CLEAVE_TRUSTED, end);
 }
 
 /* Lines of a report, indented. */

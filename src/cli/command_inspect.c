@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave inspect: what is in a model, as cleave sees it after reading, inference and folding.
-#include <string.h>
 
 #include "cli/common/command.h"
 #include "cli/common/job.h"
@@ -29,44 +28,33 @@ static bool is_partly_symbolic(const cleave_inspection_t *inspection) {
 
 static void print_ports(const cleave_inspection_t *inspection) {
   const cleave_graph_t *graph = inspection->graph;
-  cleave_table_t table = {.columns = 3, .alignment = "lll"};
-  cleave_table_cell(&table, "port");
-  cleave_table_cell(&table, "name");
-  cleave_table_cell(&table, "type");
+  cleave_text_t rows = {0};
+  cleave_text_add(&rows, "port\tname\ttype\n");
   for (size_t k = 0; k < graph->inputs.count + graph->outputs.count; k++) {
     bool is_input = k < graph->inputs.count;
     size_t index = is_input ? k : k - graph->inputs.count;
     cleave_value_t value = is_input ? graph->inputs.items[index] : cleave_graph_output(graph, index);
     cleave_text_t type = {0};
     cleave_value_type_print(graph, value, &type);
-    cleave_table_cell(&table, "%s %zu", is_input ? "input" : "output", index);
-    cleave_table_cell(&table, "%s",
-                      is_input ? cleave_value_name(graph, value)
-                               : cleave_strings_text(&graph->strings, graph->output_names.items[index]));
-    cleave_table_cell(&table, "%s", cleave_text_get(&type));
+    cleave_text_show(&rows, "%s %zu\t%s\t%s\n", is_input ? "input" : "output", index,
+                     is_input ? cleave_value_name(graph, value) : cleave_graph_output_name(graph, index),
+                     cleave_text_get(&type));
     cleave_text_deinit(&type);
   }
-  cleave_table_print(&table);
-  cleave_table_deinit(&table);
+  cleave_output_table(&rows, "lll");
 }
 
 static void print_operators(const cleave_inspection_t *inspection) {
   char flops[32];
-  cleave_table_t table = {.columns = 4, .alignment = "lrrr"};
-  cleave_table_cell(&table, "operator");
-  cleave_table_cell(&table, "nodes");
-  cleave_table_cell(&table, "FLOPs");
-  cleave_table_cell(&table, "share");
+  cleave_text_t rows = {0};
+  cleave_text_add(&rows, "operator\tnodes\tFLOPs\tshare\n");
   for (size_t k = 0; k < inspection->operators.count; k++) {
     const cleave_operator_count_t *line = &inspection->operators.items[k];
-    cleave_table_cell(&table, "%s%s%s", line->domain, line->domain[0] == '\0' ? "" : ".", line->name);
-    cleave_table_cell(&table, "%u", (unsigned)line->count);
-    cleave_table_cell(&table, "%s", cleave_output_count(line->flops, flops, sizeof flops));
-    cleave_table_cell(&table, "%.1f %%",
-                      inspection->flops > 0.0 ? line->flops / inspection->flops * 100.0 : 0.0);
+    cleave_text_show(&rows, "%s%s%s\t%u\t%s\t%.1f %%\n", line->domain, line->domain[0] == '\0' ? "" : ".",
+                     line->name, (unsigned)line->count, cleave_output_count(line->flops, flops, sizeof flops),
+                     inspection->flops > 0.0 ? line->flops / inspection->flops * 100.0 : 0.0);
   }
-  cleave_table_print(&table);
-  cleave_table_deinit(&table);
+  cleave_output_table(&rows, "lrrr");
 }
 
 /* Who brings the operators that are not ONNX's. */
@@ -202,8 +190,7 @@ static int print_json(const cleave_inspection_t *inspection, const cleave_sizes_
   }
   for (size_t k = 0; k < graph->outputs.count; k++) {
     (void)json_array_append_new(
-        outputs, json_port(graph, cleave_graph_output(graph, k),
-                           cleave_strings_text(&graph->strings, graph->output_names.items[k])));
+        outputs, json_port(graph, cleave_graph_output(graph, k), cleave_graph_output_name(graph, k)));
   }
   for (size_t k = 0; k < inspection->operators.count; k++) {
     const cleave_operator_count_t *line = &inspection->operators.items[k];

@@ -69,25 +69,17 @@ static uint32_t count_left(const cleave_plan_document_t *document) {
 }
 
 static void show_rules(const cleave_plan_document_t *document) {
-  static const char *const heading[] = {"rule", "kind", "where", "made", "refused"};
-  cleave_table_t table = {.columns = 5, .alignment = "lllrr"};
-  for (size_t k = 0; k < table.columns; k++) {
-    cleave_table_cell(&table, "%s", heading[k]);
-  }
+  cleave_text_t rows = {0};
+  cleave_text_add(&rows, "rule\tkind\twhere\tmade\trefused\n");
   for (uint32_t k = 0; k < document->rule_count; k++) {
     const cleave_plan_rule_t *rule = &document->rules[k];
-    cleave_table_cell(&table, "%s", rule->name);
-    cleave_table_cell(&table, "%s on %s", cleave_rule_kind_name(rule->kind), rule->backend);
     char place[CLEAVE_PLACE_SIZE];
-    cleave_table_cell(&table, "%s", cleave_rule_place(rule->file, rule->line, place));
-    cleave_table_cell(&table, "%u", (unsigned)rule->matches);
-    cleave_table_cell(&table, "%u", (unsigned)rule->refused);
+    cleave_text_show(&rows, "%s\t%s on %s\t%s\t%u\t%u\n", rule->name, cleave_rule_kind_name(rule->kind),
+                     rule->backend, cleave_rule_place(rule->file, rule->line, place), (unsigned)rule->matches,
+                     (unsigned)rule->refused);
   }
-  if (document->rule_count > 0) {
-    cleave_print("\n");
-    cleave_table_print(&table);
-  }
-  cleave_table_deinit(&table);
+  cleave_print(CLEAVE_TRUSTED, document->rule_count > 0 ? "\n" : "");
+  cleave_output_table(&rows, "lllrr");
 }
 
 /* What the rule tells the backend. */
@@ -105,25 +97,16 @@ static void show_attributes(const cleave_document_region_t *region) {
 }
 
 static void show_regions(const cleave_plan_document_t *document) {
-  static const char *const heading[] = {"region", "backend", "nodes", "fusions", "inputs", "outputs"};
-  cleave_table_t table = {.columns = 6, .alignment = "llrrrr"};
-  for (size_t k = 0; k < table.columns; k++) {
-    cleave_table_cell(&table, "%s", heading[k]);
-  }
+  cleave_text_t rows = {0};
+  cleave_text_add(&rows, "region\tbackend\tnodes\tfusions\tinputs\toutputs\n");
   for (uint32_t k = 0; k < document->region_count; k++) {
     const cleave_document_region_t *region = &document->regions[k];
-    cleave_table_cell(&table, "%s", region->name);
-    cleave_table_cell(&table, "%s", region->backend);
-    cleave_table_cell(&table, "%u", (unsigned)region->node_count);
-    cleave_table_cell(&table, "%u", (unsigned)region->fusion_count);
-    cleave_table_cell(&table, "%u", (unsigned)region->input_count);
-    cleave_table_cell(&table, "%u", (unsigned)region->output_count);
+    cleave_text_show(&rows, "%s\t%s\t%u\t%u\t%u\t%u\n", region->name, region->backend,
+                     (unsigned)region->node_count, (unsigned)region->fusion_count,
+                     (unsigned)region->input_count, (unsigned)region->output_count);
   }
-  if (document->region_count > 0) {
-    cleave_print("\n");
-    cleave_table_print(&table);
-  }
-  cleave_table_deinit(&table);
+  cleave_print(CLEAVE_TRUSTED, document->region_count > 0 ? "\n" : "");
+  cleave_output_table(&rows, "llrrrr");
   for (uint32_t k = 0; k < document->region_count; k++) {
     show_attributes(&document->regions[k]);
   }

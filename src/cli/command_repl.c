@@ -3,7 +3,6 @@
 // asked for.
 #include "cli/common/command.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/common/common.h"

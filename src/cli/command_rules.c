@@ -9,74 +9,52 @@
 #include "runtime/model/rule_list.h"
 #include "script/rules/declared.h"
 
-static void add_heading(cleave_table_t *table, const char *const *names) {
-  for (size_t k = 0; k < table->columns; k++) {
-    cleave_table_cell(table, "%s", names[k]);
-  }
-}
-
-/* A line of the file that is listed, or a place in one that it includes. */
-static void add_place(cleave_table_t *table, const char *path, const char *file, int32_t line) {
+/* A line of the file that is listed, or a place in one that it includes: the first cell of a row. */
+static void add_place(cleave_text_t *rows, const char *path, const char *file, int32_t line) {
   if (file[0] == '\0') {
-    cleave_table_cell(table, "-"); /* a rule of a library */
+    cleave_text_add(rows, "-\t"); /* a rule of a library */
   } else if (strcmp(path, file) == 0) {
-    cleave_table_cell(table, "%d", (int)line);
+    cleave_text_show(rows, "%d\t", (int)line);
   } else {
-    cleave_table_cell(table, "%s:%d", file, (int)line);
+    cleave_text_show(rows, "%s:%d\t", file, (int)line);
   }
 }
 
 static void print_rules(const char *path, const cleave_declared_t *declared) {
-  static const char *const HEADING[] = {"line", "kind", "rule", "runs on", "does"};
-  cleave_table_t table = {.columns = 5, .alignment = "rllll"};
-  add_heading(&table, HEADING);
+  cleave_text_t rows = {0};
+  cleave_text_add(&rows, "line\tkind\trule\truns on\tdoes\n");
   for (uint32_t k = 0; k < declared->rule_count; k++) {
     const cleave_declared_rule_t *rule = &declared->rules[k];
-    add_place(&table, path, rule->file, rule->line);
-    cleave_table_cell(&table, "%s", rule->kind);
-    cleave_table_cell(&table, "%s", rule->name);
-    cleave_table_cell(&table, "%s", rule->backend);
-    cleave_table_cell(&table, "%s%s", rule->enabled ? "" : "(switched off) ", rule->doc);
+    add_place(&rows, path, rule->file, rule->line);
+    cleave_text_show(&rows, "%s\t%s\t%s\t%s%s\n", rule->kind, rule->name, rule->backend,
+                     rule->enabled ? "" : "(switched off) ", rule->doc);
   }
-  cleave_table_print(&table);
-  cleave_table_deinit(&table);
+  cleave_output_table(&rows, "rllll");
 }
 
 static void print_options(const cleave_declared_t *declared) {
-  static const char *const HEADING[] = {"option", "type", "default", "value", "range", "is"};
-  cleave_table_t table = {.columns = 6, .alignment = "llllll"};
-  add_heading(&table, HEADING);
+  cleave_text_t rows = {0};
   for (uint32_t k = 0; k < declared->option_count; k++) {
     const cleave_declared_option_t *option = &declared->options[k];
     if (option->name != NULL) {
-      cleave_table_cell(&table, "%s", option->name);
-      cleave_table_cell(&table, "%s", option->type);
-      cleave_table_cell(&table, "%s", option->fallback);
-      cleave_table_cell(&table, "%s", option->value);
-      cleave_table_cell(&table, "%s", option->range);
-      cleave_table_cell(&table, "%s", option->doc);
+      cleave_text_add(&rows, rows.length == 0 ? "option\ttype\tdefault\tvalue\trange\tis\n" : "");
+      cleave_text_show(&rows, "%s\t%s\t%s\t%s\t%s\t%s\n", option->name, option->type, option->fallback,
+                       option->value, option->range, option->doc);
     }
   }
-  if (table.count > table.columns) {
-    cleave_print("\n");
-    cleave_table_print(&table);
-  }
-  cleave_table_deinit(&table);
+  cleave_print(CLEAVE_TRUSTED, rows.length > 0 ? "\n" : "");
+  cleave_output_table(&rows, "llllll");
 }
 
 static void print_tests(const char *path, const cleave_declared_t *declared) {
-  static const char *const HEADING[] = {"line", "test"};
-  cleave_table_t table = {.columns = 2, .alignment = "rl"};
-  add_heading(&table, HEADING);
+  cleave_text_t rows = {0};
+  cleave_text_add(&rows, "line\ttest\n");
   for (uint32_t k = 0; k < declared->test_count; k++) {
-    add_place(&table, path, declared->tests[k].file, declared->tests[k].line);
-    cleave_table_cell(&table, "%s", declared->tests[k].name);
+    add_place(&rows, path, declared->tests[k].file, declared->tests[k].line);
+    cleave_text_show(&rows, "%s\n", declared->tests[k].name);
   }
-  if (table.count > table.columns) {
-    cleave_print("\n");
-    cleave_table_print(&table);
-  }
-  cleave_table_deinit(&table);
+  cleave_print(CLEAVE_TRUSTED, declared->test_count > 0 ? "\n" : "");
+  cleave_output_table(&rows, "rl");
 }
 
 static json_t *rules_json(const cleave_declared_t *declared) {

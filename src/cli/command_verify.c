@@ -231,27 +231,22 @@ static const char *place_of(const verify_t *verify, const cleave_verify_item_t *
 
 static void print_items(const verify_t *verify) {
   const cleave_plan_t *plan = verify->job.plan;
-  cleave_table_t table = {.columns = 8, .alignment = "llrrlrrl"};
-  const char *const heading[] = {"rule",     "of",     "nodes", "same", "place", "largest difference",
-                                 "relative", "verdict"};
-  for (size_t k = 0; k < 8; k++) {
-    cleave_table_cell(&table, "%s", heading[k]);
-  }
+  cleave_text_t rows = {0};
+  cleave_text_add(&rows, "rule\tof\tnodes\tsame\tplace\tlargest difference\trelative\tverdict\n");
   for (size_t k = 0; k < verify->report.items.count; k++) {
     const cleave_verify_item_t *item = &verify->report.items.items[k];
     char label[128];
-    cleave_table_cell(&table, "%s", plan->rules[item->rule].name);
-    cleave_table_cell(&table, "%s", KINDS[item->kind]);
-    cleave_table_cell(&table, "%u", (unsigned)node_count_of(plan, item));
-    cleave_table_cell(&table, "%u", (unsigned)item->count);
-    cleave_table_cell(&table, "%s", place_of(verify, item, label, sizeof label));
-    bool has_numbers = item->verdict == CLEAVE_VERIFY_MATCH || item->verdict == CLEAVE_VERIFY_MISMATCH;
-    cleave_table_cell(&table, has_numbers ? "%.3g" : "", item->max_absolute);
-    cleave_table_cell(&table, has_numbers ? "%.1e" : "", item->relative);
-    cleave_table_cell(&table, "%s", VERDICTS[item->verdict]);
+    cleave_text_show(&rows, "%s\t%s\t%u\t%u\t%s\t", plan->rules[item->rule].name, KINDS[item->kind],
+                     (unsigned)node_count_of(plan, item), (unsigned)item->count,
+                     place_of(verify, item, label, sizeof label));
+    if (item->verdict == CLEAVE_VERIFY_MATCH || item->verdict == CLEAVE_VERIFY_MISMATCH) {
+      cleave_text_show(&rows, "%.3g\t%.1e\t", item->max_absolute, item->relative);
+    } else {
+      cleave_text_add(&rows, "\t\t");
+    }
+    cleave_text_show(&rows, "%s\n", VERDICTS[item->verdict]);
   }
-  cleave_table_print(&table);
-  cleave_table_deinit(&table);
+  cleave_output_table(&rows, "llrrlrrl");
 }
 
 static void print_reasons(const verify_t *verify) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave version: what this program is made of.
-#include <stdio.h>
 
 #include "backend/registry/registry.h"
 #include "cli/common/arguments.h"

@@ -52,12 +52,11 @@ static void print_help(void) {
 
 static int fail_unknown(const char *name) {
   cleave_nearest_t nearest = {0};
-  char hint[96];
   for (size_t k = 0; k < COMMAND_COUNT; k++) {
     cleave_nearest_offer(&nearest, name, commands[k]->name);
   }
   cleave_print_error("cleave: command '%s' is unknown%s; see 'cleave --help'\n", name,
-                     cleave_nearest_hint(&nearest, hint, sizeof hint));
+                     cleave_nearest_hint(&nearest));
   return CLEAVE_EXIT_USAGE;
 }
 

@@ -5,8 +5,6 @@
  */
 #include "formats/dot.h"
 
-#include <string.h>
-
 #include "base/show.h"
 #include "graph/print.h"
 
@@ -164,7 +162,7 @@ static void put_ends(dot_t *dot) {
       put_value(dot, value, "#eeeeee");
     }
     cleave_text_format(dot->out, "  o%zu [shape=ellipse, fillcolor=\"#f2dede\", label=\"", k);
-    put_escaped(dot, cleave_strings_text(&graph->strings, graph->output_names.items[k]));
+    put_escaped(dot, cleave_graph_output_name(graph, k));
     cleave_text_add(dot->out, "\"];\n");
   }
 }

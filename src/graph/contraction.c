@@ -87,11 +87,10 @@ cleave_status_t cleave_contraction_create(const cleave_graph_t *graph, cleave_co
   c->sizes = cleave_allocate(slots, sizeof *c->sizes);
   c->parents = cleave_allocate(slots, sizeof *c->parents);
   c->marks = cleave_allocate_zeroed(slots, sizeof *c->marks);
-  if (c->nodes == NULL || c->positions == NULL || c->producer_start == NULL || c->user_start == NULL ||
-      c->next_member == NULL || c->sizes == NULL || c->parents == NULL || c->marks == NULL) {
-    status = cleave_error_out_of_memory(error);
-    goto cleanup;
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(c->nodes != NULL && c->positions != NULL && c->producer_start != NULL &&
+                                c->user_start != NULL && c->next_member != NULL && c->sizes != NULL &&
+                                c->parents != NULL && c->marks != NULL,
+                            error);
   CLEAVE_TRY_CLEANUP(cleave_graph_topological_order(graph, c->nodes, c->positions, error));
   CLEAVE_TRY_CLEANUP(fill_edges(c, error));
   CLEAVE_TRY_CLEANUP(cleave_order_list_init(&c->order, n, error));

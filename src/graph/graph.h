@@ -321,6 +321,9 @@ bool cleave_value_is_output(const cleave_graph_t *graph, cleave_value_t value);
 static inline cleave_value_t cleave_graph_output(const cleave_graph_t *graph, size_t index) {
   return (cleave_value_t){graph->uses.items[graph->outputs.items[index].index].value};
 }
+static inline const char *cleave_graph_output_name(const cleave_graph_t *graph, size_t index) {
+  return cleave_strings_text(&graph->strings, graph->output_names.items[index]);
+}
 /* Attribute that the node carries itself, or NULL. Schema defaults: cleave_op_attribute in src/ops/ops.h. */
 const cleave_attribute_t *cleave_node_attribute(const cleave_graph_t *graph, cleave_node_t node,
                                                 const char *name);

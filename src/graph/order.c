@@ -63,10 +63,7 @@ static cleave_status_t sort_with_heap(const cleave_graph_t *graph, cleave_node_t
   uint32_t *heap = cleave_allocate(node_count, sizeof *heap);
   size_t ready = 0;
   size_t done = 0;
-  if (waiting == NULL || heap == NULL) {
-    status = cleave_error_out_of_memory(error);
-    goto cleanup;
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(waiting != NULL && heap != NULL, error);
   for (uint32_t k = 0; k < node_count; k++) {
     const cleave_node_record_t *record = &graph->nodes.items[k];
     for (uint32_t i = 0; record->op != NULL && i < record->input_count; i++) {

@@ -87,8 +87,7 @@ cleave_status_t cleave_graph_print(const cleave_graph_t *graph, cleave_text_t *t
       cleave_text_add(text, "\n");
     }
     for (size_t k = 0; k < graph->outputs.count; k++) {
-      cleave_text_format(
-          text, "output \"%s\" = ", cleave_strings_text(&graph->strings, graph->output_names.items[k]));
+      cleave_text_format(text, "output \"%s\" = ", cleave_graph_output_name(graph, k));
       cleave_value_print(graph, cleave_graph_output(graph, k), text);
       cleave_text_add(text, "\n");
     }

@@ -88,13 +88,11 @@ cleave_status_t cleave_reader_check_keys(cleave_json_reader_t *reader, json_t *o
       is_known = strcmp(*known, key) == 0;
     }
     if (!is_known) {
-      char hint[96];
       cleave_nearest_t nearest = {0};
       for (const char *const *known = keys; *known != NULL; known++) {
         cleave_nearest_offer(&nearest, key, *known);
       }
-      return cleave_reader_fail(reader, "member '%.80s' is unknown%s", key,
-                                cleave_nearest_hint(&nearest, hint, sizeof hint));
+      return cleave_reader_fail(reader, "member '%.80s' is unknown%s", key, cleave_nearest_hint(&nearest));
     }
   }
   return CLEAVE_OK;

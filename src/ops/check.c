@@ -2,11 +2,10 @@
 // Checks one node against the schema of its operator, so that inference and backends may rely on it.
 
 #include <stdio.h>
-#include <string.h>
 
 #include "ops/ops.h"
 
-enum { LABEL_SIZE = 128, HINT_SIZE = 96, TEXT_SIZE = 512 };
+enum { LABEL_SIZE = 128, TEXT_SIZE = 512 };
 
 static const char *kind_name(cleave_attribute_kind_t kind) {
   switch (kind) {
@@ -88,13 +87,12 @@ static cleave_status_t check_attributes(const cleave_graph_t *graph, cleave_node
     const cleave_attribute_t *own = &record->attributes[k];
     const cleave_op_attribute_t *schema = cleave_op_find_attribute(op, own->name);
     if (schema == NULL) {
-      char hint[HINT_SIZE];
       cleave_nearest_t nearest = {0};
       for (uint32_t a = 0; a < op->attribute_count; a++) {
         cleave_nearest_offer(&nearest, own->name, op->attributes[a].value.name);
       }
       return fail(graph, node, error, "%s has no attribute '%s'%s", op->name, own->name,
-                  cleave_nearest_hint(&nearest, hint, sizeof hint));
+                  cleave_nearest_hint(&nearest));
     }
     if (own->kind != schema->value.kind) {
       return fail(graph, node, error, "attribute '%s' of %s is %s, found %s", own->name, op->name,

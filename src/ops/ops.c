@@ -5,6 +5,7 @@
 #include "ops/ops.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -99,7 +100,8 @@ const char *cleave_op_hint(const char *name, char *buffer, size_t size) {
   for (const cleave_op_t *op = cleave_custom_op_next(NULL); op != NULL; op = cleave_custom_op_next(op)) {
     cleave_nearest_offer(&nearest, name, cleave_custom_op_full_name(op));
   }
-  return cleave_nearest_hint(&nearest, buffer, size);
+  (void)snprintf(buffer, size, "%s", cleave_nearest_hint(&nearest));
+  return buffer;
 }
 
 /* Exact names win over names that differ in case only: MaxUnpool has "I", Gather "indices". */

@@ -163,66 +163,36 @@ cleave_status_t cleave_tensor_set_string(cleave_tensor_t *tensor, int64_t index,
   return CLEAVE_OK;
 }
 
-/* Reads element `index` of possibly unaligned data as `type`. */
-#define LOAD(type, result) \
-  type result;             \
-  memcpy(&result, (const char *)tensor->data + (size_t)index * sizeof result, sizeof result)
+/* Element `index`, an unaligned `type` that is called `value` in what is returned. */
+#define LOAD_CASE(dtype, type, result)                                                       \
+  case dtype: {                                                                              \
+    type value;                                                                              \
+    memcpy(&value, (const char *)tensor->data + (size_t)index * sizeof value, sizeof value); \
+    return (result);                                                                         \
+  }
 
 double cleave_tensor_get_float(const cleave_tensor_t *tensor, int64_t index) {
   switch (tensor->dtype) {
-    case CLEAVE_DTYPE_F32: {
-      LOAD(float, value);
-      return (double)value;
-    }
-    case CLEAVE_DTYPE_F64: {
-      LOAD(double, value);
-      return value;
-    }
-    case CLEAVE_DTYPE_F16: {
-      LOAD(uint16_t, value);
-      return (double)cleave_f16_to_f32(value);
-    }
-    case CLEAVE_DTYPE_BF16: {
-      LOAD(uint16_t, value);
-      return (double)cleave_bf16_to_f32(value);
-    }
-    case CLEAVE_DTYPE_U64: {
-      LOAD(uint64_t, value);
-      return (double)value;
-    }
+    LOAD_CASE(CLEAVE_DTYPE_F32, float, (double)value)
+    LOAD_CASE(CLEAVE_DTYPE_F64, double, value)
+    LOAD_CASE(CLEAVE_DTYPE_F16, uint16_t, (double)cleave_f16_to_f32(value))
+    LOAD_CASE(CLEAVE_DTYPE_BF16, uint16_t, (double)cleave_bf16_to_f32(value))
+    LOAD_CASE(CLEAVE_DTYPE_U64, uint64_t, (double)value)
     default: return (double)cleave_tensor_get_int(tensor, index);
   }
 }
 
 int64_t cleave_tensor_get_int(const cleave_tensor_t *tensor, int64_t index) {
   switch (tensor->dtype) {
-    case CLEAVE_DTYPE_I64: {
-      LOAD(int64_t, value);
-      return value;
-    }
-    case CLEAVE_DTYPE_I32: {
-      LOAD(int32_t, value);
-      return value;
-    }
-    case CLEAVE_DTYPE_I16: {
-      LOAD(int16_t, value);
-      return value;
-    }
-    case CLEAVE_DTYPE_I8: return ((const int8_t *)tensor->data)[index];
-    case CLEAVE_DTYPE_U8:
-    case CLEAVE_DTYPE_BOOL: return ((const uint8_t *)tensor->data)[index];
-    case CLEAVE_DTYPE_U16: {
-      LOAD(uint16_t, value);
-      return value;
-    }
-    case CLEAVE_DTYPE_U32: {
-      LOAD(uint32_t, value);
-      return value;
-    }
-    case CLEAVE_DTYPE_U64: {
-      LOAD(uint64_t, value);
-      return value > INT64_MAX ? INT64_MAX : (int64_t)value;
-    }
+    LOAD_CASE(CLEAVE_DTYPE_I64, int64_t, value)
+    LOAD_CASE(CLEAVE_DTYPE_I32, int32_t, value)
+    LOAD_CASE(CLEAVE_DTYPE_I16, int16_t, value)
+    LOAD_CASE(CLEAVE_DTYPE_I8, int8_t, value)
+    LOAD_CASE(CLEAVE_DTYPE_U8, uint8_t, value)
+    LOAD_CASE(CLEAVE_DTYPE_BOOL, uint8_t, value)
+    LOAD_CASE(CLEAVE_DTYPE_U16, uint16_t, value)
+    LOAD_CASE(CLEAVE_DTYPE_U32, uint32_t, value)
+    LOAD_CASE(CLEAVE_DTYPE_U64, uint64_t, value > INT64_MAX ? INT64_MAX : (int64_t)value)
     case CLEAVE_DTYPE_F32:
     case CLEAVE_DTYPE_F64:
     case CLEAVE_DTYPE_F16:

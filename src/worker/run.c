@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs of programs. Everything is prepared, but for outputs whose shape the library tells only now: memory
 // for these is asked of the parent.
-#include <stdio.h>
 #include <string.h>
 
 #include "backend/region/region_wire.h"
@@ -11,7 +10,6 @@
 typedef struct running {
   worker_t *worker;
   worker_program_t *program;
-  uint32_t range_count; /* that faults are looked up in */
 } running_t;
 
 /* ---- memory that is watched ---- */

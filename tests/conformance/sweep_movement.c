@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that only move numbers: views, permutations with all kinds of readers behind them, parts and
 // joins; alone, and between operators whose results have a layout of the backend's own.
-#include <stdio.h>
 #include <string.h>
 
 #include "sweep.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions as exporters spell them, in every order of operands, after products and alone; and near misses:
 // graphs that look like one of them, or like an epilogue, and are not.
-#include <stdio.h>
 #include <string.h>
 
 #include "sweep.h"

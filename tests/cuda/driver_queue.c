@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams, events and graphs. A stream is a list of work that nobody has waited for yet.
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "stand_in.h"

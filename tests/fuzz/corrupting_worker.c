@@ -4,7 +4,6 @@
 // CLEAVE_TEST_HONEST how many frames are let through first.
 #include <poll.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

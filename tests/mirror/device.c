@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two devices: memory, copies between them and the host, streams and events. The "device" is a range of
 // addresses of this process; what makes it one is that nobody else may touch it.
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 // Single operators: executors of an isolated library, and operators that it adds. Both run as programs. Types
 // that the process infers are handed on as they are: the caller checks them like those of a library in this
 // process.
-#include <stdio.h>
 #include <string.h>
 
 #include "backend/isolate/isolate_program.h"

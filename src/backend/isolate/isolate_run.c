@@ -3,7 +3,6 @@
 // out. Nothing is allocated in a run, unless times of steps are kept or a shape is known only now.
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "backend/isolate/isolate_program.h"
 #include "backend/region/region_wire.h"

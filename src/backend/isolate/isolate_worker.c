@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The worker of an isolated library: opened, initialised, and replaced if it is lost. A process that takes
 // the place of a lost one has to say the same of the library.
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -26,7 +26,6 @@ cleave_status_t cleave_backend_check_option(const cleave_backend_handle_t *handl
   const cleave_backend_t *backend = handle->backend;
   cleave_text_t known = {0};
   cleave_nearest_t nearest = {0};
-  char hint[128];
   cleave_nearest_offer(&nearest, key, "device");
   for (uint32_t k = 0; k < backend->option_key_count; k++) {
     if (strcmp(backend->option_keys[k], key) == 0) {
@@ -38,7 +37,7 @@ cleave_status_t cleave_backend_check_option(const cleave_backend_handle_t *handl
   }
   cleave_status_t status = cleave_error_set(
       error, CLEAVE_ERROR_INVALID_ARGUMENT, "backend '%s' has no such option%s; there are: device%s",
-      backend->name, cleave_nearest_hint(&nearest, hint, sizeof hint), cleave_text_get(&known));
+      backend->name, cleave_nearest_hint(&nearest), cleave_text_get(&known));
   cleave_text_deinit(&known);
   return status;
 }

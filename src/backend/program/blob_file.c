@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -218,9 +217,7 @@ cleave_status_t cleave_blob_read_key(const char *path, char **out_key, cleave_er
   CLEAVE_TRY_CLEANUP(read_all(descriptor, &header, sizeof header, error));
   CLEAVE_TRY_CLEANUP(check_header(&header, size, error));
   key = cleave_allocate_zeroed((size_t)header.key_length + 1, 1);
-  if (key == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(key, error);
   CLEAVE_TRY_CLEANUP(read_all(descriptor, key, (size_t)header.key_length, error));
   *out_key = key;
   key = NULL;

@@ -6,7 +6,6 @@
 
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 

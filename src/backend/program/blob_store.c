@@ -190,9 +190,7 @@ static cleave_status_t look_through(const cleave_blob_store_t *store, bool all, 
     cleave_blob_list_deinit(list);
     return status;
   }
-  if (list->count > 1) {
-    qsort(list->items, list->count, sizeof *list->items, compare_used);
-  }
+  cleave_array_sort(list, compare_used);
   return CLEAVE_OK;
 }
 

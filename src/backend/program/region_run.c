@@ -4,7 +4,6 @@
 #include "backend/program/region_run.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "backend/program/backend_options.h"
 #include "backend/program/blob_store.h"

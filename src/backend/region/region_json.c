@@ -4,7 +4,6 @@
 // in the nodes and in the region's own lists.
 #include "backend/region/region_json.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "backend/region/view.h"

@@ -2,7 +2,6 @@
 // A region out of JSON. The text is hostile: jansson bounds the depth, every member is asked for by name and
 // type, unknown ones are refused, indices are checked against the list they point into, and no tensor is made
 // before its data is known to be as long as its shape says.
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,8 +4,6 @@
 // recurses, and allocates no more than a multiple of the message's length.
 #include "backend/region/region_wire.h"
 
-#include <string.h>
-
 typedef enum data_kind { DATA_NONE, DATA_INLINE, DATA_SHARED, DATA_STRINGS } data_kind_t;
 
 enum {

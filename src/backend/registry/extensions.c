@@ -5,7 +5,6 @@
 #include "backend/registry/extensions.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "backend/registry/library_rules.h"
 #include "ops/custom.h"

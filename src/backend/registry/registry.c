@@ -76,13 +76,12 @@ static cleave_status_t fail_unknown(const cleave_context_t *context, const char 
                                     cleave_error_t *error) {
   cleave_text_t list = {0};
   cleave_nearest_t nearest = {0};
-  char hint[128];
   for (size_t k = 0; k < context->entries.count; k++) {
     const char *known = context->entries.items[k]->name;
     cleave_text_format(&list, "%s%s", k == 0 ? "" : ", ", known);
     cleave_nearest_offer(&nearest, name, known);
   }
-  const char *meant = cleave_nearest_hint(&nearest, hint, sizeof hint);
+  const char *meant = cleave_nearest_hint(&nearest);
   bool may_be_library = meant[0] == '\0' && cleave_registry_is_name(name);
   cleave_status_t status = cleave_error_set(
       error, CLEAVE_ERROR_UNSUPPORTED, "backend '%s' is unknown%s; there are: %s%s", name, meant,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a backend hands over is looked at here: the struct that it is, and why it refuses.
-#include <stdio.h>
 #include <string.h>
 
 #include "backend/registry/registry.h"

@@ -3,7 +3,6 @@
 #include "cli/common/arguments.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -4,7 +4,6 @@
 // first.
 #include "cli/common/common.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

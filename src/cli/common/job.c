@@ -2,7 +2,6 @@
 // Stage by stage, each timed. A failed stage leaves what is there for cleave_job_deinit.
 #include "cli/common/job.h"
 
-#include <string.h>
 #include <sys/resource.h>
 
 #include "cli/common/common.h"

@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -241,7 +240,6 @@ cleave_status_t cleave_port_option_find(const cleave_port_option_t *ports, const
     return CLEAVE_OK;
   }
   char name[512];
-  char hint[160];
   cleave_nearest_t nearest = {0};
   cleave_text_t names = {0};
   (void)snprintf(name, sizeof name, "%.*s", (int)(first - text < 500 ? first - text : 500), text);
@@ -251,8 +249,7 @@ cleave_status_t cleave_port_option_find(const cleave_port_option_t *ports, const
   }
   cleave_status_t status = cleave_error_set(
       error, CLEAVE_ERROR_INVALID_ARGUMENT, "%s: the model has no %s '%s'%s; its %ss are: %s", ports->option,
-      ports->kind, name, cleave_nearest_hint(&nearest, hint, sizeof hint), ports->kind,
-      cleave_text_get(&names));
+      ports->kind, name, cleave_nearest_hint(&nearest), ports->kind, cleave_text_get(&names));
   cleave_text_deinit(&names);
   return status;
 }

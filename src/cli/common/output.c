@@ -106,85 +106,14 @@ void cleave_output_progress_end(void) {
   has_progress = false;
 }
 
-void cleave_table_cell(cleave_table_t *table, const char *format, ...) {
-  if (table->count == table->capacity) {
-    size_t wanted = table->capacity == 0 ? 32 : table->capacity * 2;
-    char **grown = cleave_reallocate(table->cells, wanted, sizeof *grown);
-    if (grown == NULL) {
-      table->failed = true;
-      return;
-    }
-    table->cells = grown;
-    table->capacity = wanted;
-  }
-  char text[512];
-  va_list arguments;
-  va_start(arguments, format);
-  (void)cleave_show_list(text, sizeof text, format, arguments);
-  va_end(arguments);
-  char *cell = cleave_copy_text(text, strlen(text));
-  if (cell == NULL) {
-    table->failed = true;
-    return;
-  }
-  table->cells[table->count++] = cell;
-}
-
-/* In characters; escape sequences of styles take no room. */
-static int text_width(const char *text) {
-  int width = 0;
-  bool is_escape = false;
-  for (; *text != '\0'; text++) {
-    is_escape = is_escape || *text == '\033';
-    width += !is_escape && ((unsigned char)*text & 0xc0u) != 0x80u;
-    is_escape = is_escape && *text != 'm';
-  }
-  return width;
-}
-
-static void print_row(const cleave_table_t *table, size_t row, const int *widths) {
-  cleave_print("  " CLEAVE_TRUSTED, row == 0 ? cleave_output_style(CLEAVE_STYLE_BOLD) : "");
-  for (size_t column = 0; column < table->columns; column++) {
-    const char *cell = table->cells[row * table->columns + column];
-    int padding = widths[column] - text_width(cell);
-    bool is_last = column + 1 == table->columns;
-    if (table->alignment[column] == 'r') {
-      cleave_print("%*s" CLEAVE_TRUSTED, padding, "", cell);
-    } else {
-      cleave_print(CLEAVE_TRUSTED "%*s", cell, is_last ? 0 : padding, "");
-    }
-    cleave_print("%s", is_last ? "" : "  ");
-  }
-  cleave_print(CLEAVE_TRUSTED "\n", row == 0 ? cleave_output_style(CLEAVE_STYLE_PLAIN) : "");
-}
-
-void cleave_table_print(const cleave_table_t *table) {
-  int *widths = cleave_allocate_zeroed(table->columns, sizeof *widths);
-  if (table->failed || widths == NULL) {
-    cleave_free(widths);
-    cleave_print("  (no memory for this table)\n");
-    return;
-  }
-  size_t rows = table->count / table->columns;
-  for (size_t cell = 0; cell < rows * table->columns; cell++) {
-    int width = text_width(table->cells[cell]);
-    int *widest = &widths[cell % table->columns];
-    *widest = width > *widest ? width : *widest;
-  }
-  for (size_t row = 0; row < rows; row++) {
-    print_row(table, row, widths);
-  }
-  cleave_free(widths);
-}
-
-void cleave_table_deinit(cleave_table_t *table) {
-  for (size_t k = 0; k < table->count; k++) {
-    cleave_free(table->cells[k]);
-  }
-  cleave_free(table->cells);
-  table->cells = NULL;
-  table->count = 0;
-  table->capacity = 0;
+void cleave_output_table(cleave_text_t *rows, const char *alignment) {
+  cleave_text_t table = {0};
+  cleave_text_align(&table, cleave_text_get(rows), alignment, cleave_output_style(CLEAVE_STYLE_BOLD),
+                    cleave_output_style(CLEAVE_STYLE_PLAIN));
+  cleave_print(CLEAVE_TRUSTED,
+               rows->failed || table.failed ? "  (no memory for this table)\n" : cleave_text_get(&table));
+  cleave_text_deinit(&table);
+  cleave_text_deinit(rows);
 }
 
 void cleave_output_json_text(const char *json) {

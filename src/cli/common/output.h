@@ -34,20 +34,8 @@ int cleave_output_error(const cleave_error_t *error);
 void cleave_output_progress(const char *format, ...) CLEAVE_PRINTF(1, 2);
 void cleave_output_progress_end(void);
 
-/* A table: cells are added row by row. All zero, but for `columns`, is an empty one. */
-typedef struct cleave_table {
-  size_t columns;
-  const char *alignment; /* per column: 'l' or 'r' */
-  char **cells;
-  size_t count;
-  size_t capacity;
-  bool failed;
-} cleave_table_t;
-
-void cleave_table_cell(cleave_table_t *table, const char *format, ...) CLEAVE_PRINTF(2, 3);
-/* Prints with columns two spaces apart, indented by two; the first row is the heading. */
-void cleave_table_print(const cleave_table_t *table);
-void cleave_table_deinit(cleave_table_t *table);
+/* Prints rows as a table with a bold heading (cleave_text_align), and deinitialises them. */
+void cleave_output_table(cleave_text_t *rows, const char *alignment);
 
 /* Prints what a printer of libcleave made: text, which is escaped already, or JSON. */
 void cleave_output_printed(const cleave_text_t *text, bool is_json);

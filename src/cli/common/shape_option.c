@@ -79,7 +79,6 @@ static cleave_status_t fail_unknown(const cleave_size_finder_t *finder, const ch
   cleave_nearest_t nearest = {0};
   cleave_text_t names = {0};
   char name[256];
-  char hint[160];
   (void)snprintf(name, sizeof name, "%.*s", (int)(strcspn(text, "=") < 250 ? strcspn(text, "=") : 250), text);
   for (size_t k = 0; k < finder->graph->inputs.count; k++) {
     cleave_nearest_offer(&nearest, name, cleave_size_input_name(finder, k));
@@ -93,7 +92,7 @@ static cleave_status_t fail_unknown(const cleave_size_finder_t *finder, const ch
   cleave_status_t status =
       cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                        "--shape: the model has no input or open size '%s'%s; its inputs are: %s", name,
-                       cleave_nearest_hint(&nearest, hint, sizeof hint), cleave_text_get(&names));
+                       cleave_nearest_hint(&nearest), cleave_text_get(&names));
   cleave_text_deinit(&names);
   return status;
 }

@@ -8,13 +8,9 @@
 #include "base/text.h"
 #include "runtime/session/session.h"
 
-static const char *output_name(const cleave_graph_t *graph, uint32_t output) {
-  return cleave_strings_text(&graph->strings, graph->output_names.items[output]);
-}
-
 static uint32_t find_output(const cleave_graph_t *graph, const char *name) {
   for (uint32_t k = 0; k < graph->outputs.count; k++) {
-    if (strcmp(output_name(graph, k), name) == 0) {
+    if (strcmp(cleave_graph_output_name(graph, k), name) == 0) {
       return k;
     }
   }

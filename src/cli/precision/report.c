@@ -23,29 +23,17 @@ static void write_keep(const cleave_precision_shown_t *shown, cleave_text_t *tex
   }
 }
 
-static void print_row(cleave_table_t *table, const char *name, double error, double ms) {
-  cleave_table_cell(table, "%s", name);
-  cleave_table_cell(table, "%.3g", error);
-  cleave_table_cell(table, "%.2f", ms);
-}
-
 static void print_forms(const cleave_precision_shown_t *shown) {
   const cleave_precision_report_t *report = shown->report;
-  cleave_table_t table = {.columns = 3, .alignment = "lrr"};
-  char label[96];
-  cleave_table_cell(&table, "products");
-  cleave_table_cell(&table, "error");
-  cleave_table_cell(&table, "ms");
-  print_row(&table, "float32", report->error_float, report->ms_float);
-  (void)snprintf(label, sizeof label, "%.32s", shown->precision);
-  print_row(&table, label, report->error_all, report->ms_all);
+  cleave_text_t rows = {0};
+  cleave_text_add(&rows, "products\terror\tms\n");
+  cleave_text_show(&rows, "float32\t%.3g\t%.2f\n", report->error_float, report->ms_float);
+  cleave_text_show(&rows, "%.32s\t%.3g\t%.2f\n", shown->precision, report->error_all, report->ms_all);
   if (report->kept > 0) {
-    (void)snprintf(label, sizeof label, "%.32s, %u part%s kept", shown->precision, (unsigned)report->kept,
-                   report->kept == 1 ? "" : "s");
-    print_row(&table, label, report->error_found, report->ms_found);
+    cleave_text_show(&rows, "%.32s, %u part%s kept\t%.3g\t%.2f\n", shown->precision, (unsigned)report->kept,
+                     report->kept == 1 ? "" : "s", report->error_found, report->ms_found);
   }
-  cleave_table_print(&table);
-  cleave_table_deinit(&table);
+  cleave_output_table(&rows, "lrr");
 }
 
 static const char *what_of(const cleave_precision_report_t *report, const cleave_precision_part_t *part) {
@@ -56,24 +44,17 @@ static const char *what_of(const cleave_precision_report_t *report, const cleave
 static void print_parts(const cleave_precision_shown_t *shown) {
   const cleave_precision_report_t *report = shown->report;
   size_t count = report->parts.count;
-  size_t rows = count;
-  cleave_table_t table = {.columns = 4, .alignment = "llrl"};
-  const char *const heading[] = {"part", "fused by", "error alone", "stays"};
-  for (size_t k = 0; k < 4; k++) {
-    cleave_table_cell(&table, "%s", heading[k]);
-  }
-  rows = rows > report->kept + MORE ? report->kept + MORE : rows;
-  for (size_t k = 0; k < rows; k++) {
+  size_t listed = count > report->kept + MORE ? report->kept + MORE : count;
+  cleave_text_t rows = {0};
+  cleave_text_add(&rows, "part\tfused by\terror alone\tstays\n");
+  for (size_t k = 0; k < listed; k++) {
     const cleave_precision_part_t *part = &report->parts.items[k];
-    cleave_table_cell(&table, "%s", part->name);
-    cleave_table_cell(&table, "%s", what_of(report, part));
-    cleave_table_cell(&table, "%.3g", part->error);
-    cleave_table_cell(&table, "%s", part->is_kept ? "float32" : shown->precision);
+    cleave_text_show(&rows, "%s\t%s\t%.3g\t%s\n", part->name, what_of(report, part), part->error,
+                     part->is_kept ? "float32" : shown->precision);
   }
-  cleave_table_print(&table);
-  cleave_table_deinit(&table);
-  if (rows < count) {
-    cleave_print("  and %zu more, off by less\n", count - rows);
+  cleave_output_table(&rows, "llrl");
+  if (listed < count) {
+    cleave_print("  and %zu more, off by less\n", count - listed);
   }
   cleave_print("\n");
 }

@@ -2,7 +2,6 @@
 // Gathers what is in a model: operators, sizes, memory, what is not known.
 #include "cli/report/inspection.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -107,10 +106,7 @@ cleave_status_t cleave_inspection_init(cleave_inspection_t *inspection, const cl
     inspection->dead_count += inspection->needed[inspection->order[k].index] ? 0 : 1;
     CLEAVE_TRY(count_operator(inspection, inspection->order[k], error));
   }
-  if (inspection->operators.count > 1) {
-    qsort(inspection->operators.items, inspection->operators.count, sizeof *inspection->operators.items,
-          compare_operators);
-  }
+  cleave_array_sort(&inspection->operators, compare_operators);
   for (uint32_t k = 0; k < cleave_graph_value_bound(graph); k++) {
     cleave_value_t value = {k};
     const cleave_value_record_t *record = cleave_graph_value(graph, value);

@@ -2,7 +2,6 @@
 // Plans in a few lines. Each reason is printed once, with its first node.
 #include "cli/report/report.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -51,9 +50,7 @@ static void count_left(const cleave_plan_t *plan, left_t *left) {
     }
     left->operators.items[at].count++;
   }
-  if (left->operators.count > 1) {
-    qsort(left->operators.items, left->operators.count, sizeof *left->operators.items, compare_counts);
-  }
+  cleave_array_sort(&left->operators, compare_counts);
 }
 
 /* Is this note the first one with its reason about a node that is outside of regions? */
@@ -92,27 +89,18 @@ static uint32_t count_nodes(const cleave_plan_t *plan, uint32_t rule) {
 }
 
 static void print_rules(const cleave_plan_t *plan) {
-  cleave_table_t table = {.columns = 6, .alignment = "lllrrr"};
-  const char *const heading[] = {"rule", "kind", "where", "made", "nodes", "refused"};
-  for (size_t k = 0; k < 6; k++) {
-    cleave_table_cell(&table, "%s", heading[k]);
-  }
+  cleave_text_t rows = {0};
+  cleave_text_add(&rows, "rule\tkind\twhere\tmade\tnodes\trefused\n");
   for (uint32_t k = 0; k < plan->rule_count; k++) {
     const cleave_plan_rule_t *rule = &plan->rules[k];
-    cleave_table_cell(&table, "%s", rule->name);
-    if (cleave_rule_kind_changes_graph(rule->kind)) {
-      cleave_table_cell(&table, "%s", cleave_rule_kind_name(rule->kind));
-    } else {
-      cleave_table_cell(&table, "%s on %s", cleave_rule_kind_name(rule->kind), rule->backend);
-    }
+    bool has_backend = !cleave_rule_kind_changes_graph(rule->kind);
     char place[CLEAVE_PLACE_SIZE];
-    cleave_table_cell(&table, "%s", cleave_rule_place(rule->file, rule->line, place));
-    cleave_table_cell(&table, "%u", (unsigned)rule->matches);
-    cleave_table_cell(&table, "%u", (unsigned)count_nodes(plan, k));
-    cleave_table_cell(&table, "%u", (unsigned)rule->refused);
+    cleave_text_show(&rows, "%s\t%s%s%s\t%s\t%u\t%u\t%u\n", rule->name, cleave_rule_kind_name(rule->kind),
+                     has_backend ? " on " : "", has_backend ? rule->backend : "",
+                     cleave_rule_place(rule->file, rule->line, place), (unsigned)rule->matches,
+                     (unsigned)count_nodes(plan, k), (unsigned)rule->refused);
   }
-  cleave_table_print(&table);
-  cleave_table_deinit(&table);
+  cleave_output_table(&rows, "lllrrr");
 }
 
 void cleave_report_sizes(const cleave_sizes_t *sizes) {
@@ -202,32 +190,22 @@ void cleave_report_plan_json(const cleave_plan_t *plan, json_t *object) {
 }
 
 void cleave_report_rule_stats(const cleave_plan_t *plan) {
-  cleave_table_t table = {.columns = 9, .alignment = "lllrrrrrr"};
-  const char *const heading[] = {"rule",      "kind",    "where",   "tries", "hits",
-                                 "Lua calls", "matches", "refused", "ms"};
-  for (size_t k = 0; k < table.columns; k++) {
-    cleave_table_cell(&table, "%s", heading[k]);
-  }
+  cleave_text_t rows = {0};
+  cleave_text_add(&rows, "rule\tkind\twhere\ttries\thits\tLua calls\tmatches\trefused\tms\n");
   for (uint32_t k = 0; k < plan->rule_count; k++) {
     const cleave_plan_rule_t *rule = &plan->rules[k];
-    cleave_table_cell(&table, "%s", rule->name);
-    cleave_table_cell(&table, "%s", cleave_rule_kind_name(rule->kind));
     char place[CLEAVE_PLACE_SIZE];
-    cleave_table_cell(&table, "%s", cleave_rule_place(rule->file, rule->line, place));
-    cleave_table_cell(&table, "%u", (unsigned)rule->tries);
-    if (rule->kind == CLEAVE_RULE_REGION) {
-      cleave_table_cell(&table, "-");
-    } else {
-      cleave_table_cell(&table, "%llu", (unsigned long long)rule->structural_hits);
+    char hits[24] = "-";
+    if (rule->kind != CLEAVE_RULE_REGION) {
+      (void)snprintf(hits, sizeof hits, "%llu", (unsigned long long)rule->structural_hits);
     }
-    cleave_table_cell(&table, "%llu", (unsigned long long)rule->lua_calls);
-    cleave_table_cell(&table, "%u", (unsigned)rule->matches);
-    cleave_table_cell(&table, "%u", (unsigned)rule->refused);
-    cleave_table_cell(&table, "%.3f", (double)rule->nanoseconds * 1e-6);
+    cleave_text_show(&rows, "%s\t%s\t%s\t%u\t%s\t%llu\t%u\t%u\t%.3f\n", rule->name,
+                     cleave_rule_kind_name(rule->kind), cleave_rule_place(rule->file, rule->line, place),
+                     (unsigned)rule->tries, hits, (unsigned long long)rule->lua_calls,
+                     (unsigned)rule->matches, (unsigned)rule->refused, (double)rule->nanoseconds * 1e-6);
   }
   cleave_print("\n");
-  cleave_table_print(&table);
-  cleave_table_deinit(&table);
+  cleave_output_table(&rows, "lllrrrrrr");
 }
 
 void cleave_report_rule_stats_json(const cleave_plan_t *plan, json_t *object) {

@@ -3,7 +3,6 @@
 // number, the bytes that cross, and the first of them.
 #include "cli/report/report_boundary.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -82,9 +81,7 @@ static void add_totals(const cleave_boundary_report_t *report, totals_t *totals)
     total->unknown_count += group->unknown_count;
     total->bytes += group->bytes;
   }
-  if (totals->count > 1) {
-    qsort(totals->items, totals->count, sizeof *totals->items, compare_totals);
-  }
+  cleave_array_sort(totals, compare_totals);
 }
 
 static void print_totals(const cleave_boundary_report_t *report) {
@@ -94,26 +91,19 @@ static void print_totals(const cleave_boundary_report_t *report) {
     cleave_print("  nothing stopped growth but the ends of the model\n");
     return;
   }
-  cleave_table_t table = {.columns = 7, .alignment = "lllrrrl"};
-  const char *const heading[] = {"side", "stopped by", "operator", "edges", "regions", "bytes", "reason"};
-  for (size_t k = 0; k < table.columns; k++) {
-    cleave_table_cell(&table, "%s", heading[k]);
-  }
+  cleave_text_t rows = {0};
+  cleave_text_add(&rows, "side\tstopped by\toperator\tedges\tregions\tbytes\treason\n");
   for (size_t k = 0; k < totals.count && k < MAX_TOTALS; k++) {
     const total_t *total = &totals.items[k];
     char bytes[64];
-    cleave_table_cell(&table, "%s", total->first->is_input ? "in" : "out");
-    cleave_table_cell(&table, "%s", cleave_stop_cause_name(total->first->cause));
-    cleave_table_cell(&table, "%s", op_name(total->first->op));
-    cleave_table_cell(&table, "%u", (unsigned)total->edge_count);
-    cleave_table_cell(&table, "%u", (unsigned)total->region_count);
-    cleave_table_cell(&table, "%s",
-                      show_bytes(total->bytes, total->bytes > 0.0 ? UINT32_MAX : total->unknown_count,
-                                 total->unknown_count, bytes, sizeof bytes));
-    cleave_table_cell(&table, "%s", total->first->reason);
+    cleave_text_show(&rows, "%s\t%s\t%s\t%u\t%u\t%s\t%s\n", total->first->is_input ? "in" : "out",
+                     cleave_stop_cause_name(total->first->cause), op_name(total->first->op),
+                     (unsigned)total->edge_count, (unsigned)total->region_count,
+                     show_bytes(total->bytes, total->bytes > 0.0 ? UINT32_MAX : total->unknown_count,
+                                total->unknown_count, bytes, sizeof bytes),
+                     total->first->reason);
   }
-  cleave_table_print(&table);
-  cleave_table_deinit(&table);
+  cleave_output_table(&rows, "lllrrrl");
   if (totals.count > MAX_TOTALS) {
     cleave_print("  and %zu more\n", totals.count - MAX_TOTALS);
   }
@@ -131,11 +121,8 @@ static void print_region(const cleave_boundary_report_t *report, uint32_t index,
                (unsigned)region->node_count, region->node_count == 1 ? "" : "s",
                cleave_rule_kind_name(rule->kind), rule->name);
   cleave_print(" (%s)\n", cleave_rule_place(rule->file, rule->line, place));
-  cleave_table_t table = {.columns = 7, .alignment = "lllrrll"};
-  const char *const heading[] = {"side", "stopped by", "operator", "edges", "bytes", "first at", "reason"};
-  for (size_t k = 0; k < table.columns; k++) {
-    cleave_table_cell(&table, "%s", heading[k]);
-  }
+  cleave_text_t rows = {0};
+  cleave_text_add(&rows, "side\tstopped by\toperator\tedges\tbytes\tfirst at\treason\n");
   for (size_t g = first; g < end; g++) {
     const cleave_boundary_group_t *group = &report->groups.items[g];
     const cleave_boundary_edge_t *edge = &report->edges.items[group->example];
@@ -145,18 +132,12 @@ static void print_region(const cleave_boundary_report_t *report, uint32_t index,
     if (cleave_node_exists(shown)) {
       (void)cleave_node_label(plan->graph, shown, label, sizeof label);
     }
-    cleave_table_cell(&table, "%s", group->is_input ? "in" : "out");
-    cleave_table_cell(&table, "%s", cleave_stop_cause_name(group->cause));
-    cleave_table_cell(&table, "%s", op_name(group->op));
-    cleave_table_cell(&table, "%u", (unsigned)group->edge_count);
-    cleave_table_cell(
-        &table, "%s",
-        show_bytes(group->bytes, group->value_count, group->unknown_count, bytes, sizeof bytes));
-    cleave_table_cell(&table, "%s", label);
-    cleave_table_cell(&table, "%s", group->reason);
+    cleave_text_show(&rows, "%s\t%s\t%s\t%u\t%s\t%s\t%s\n", group->is_input ? "in" : "out",
+                     cleave_stop_cause_name(group->cause), op_name(group->op), (unsigned)group->edge_count,
+                     show_bytes(group->bytes, group->value_count, group->unknown_count, bytes, sizeof bytes),
+                     label, group->reason);
   }
-  cleave_table_print(&table);
-  cleave_table_deinit(&table);
+  cleave_output_table(&rows, "lllrrll");
 }
 
 static void print_what_ifs(const cleave_boundary_report_t *report) {
@@ -164,24 +145,17 @@ static void print_what_ifs(const cleave_boundary_report_t *report) {
     return;
   }
   cleave_print("\nwhat if the rules and the backend took one operator more?\n");
-  cleave_table_t table = {.columns = 5, .alignment = "lrrrr"};
-  const char *const heading[] = {"operator", "nodes outside", "regions merged", "regions then", "bytes less"};
-  for (size_t k = 0; k < table.columns; k++) {
-    cleave_table_cell(&table, "%s", heading[k]);
-  }
+  cleave_text_t rows = {0};
+  cleave_text_add(&rows, "operator\tnodes outside\tregions merged\tregions then\tbytes less\n");
   for (size_t k = 0; k < report->what_ifs.count; k++) {
     const cleave_what_if_t *what_if = &report->what_ifs.items[k];
     char bytes[32];
     double less = what_if->bytes_less;
-    cleave_table_cell(&table, "%s", what_if->op->name);
-    cleave_table_cell(&table, "%u", (unsigned)what_if->node_count);
-    cleave_table_cell(&table, "%u", (unsigned)what_if->merged_count);
-    cleave_table_cell(&table, "%u", (unsigned)what_if->region_count);
-    cleave_table_cell(&table, "%s%s", less < 0.0 ? "-" : "",
-                      cleave_output_bytes(less < 0.0 ? -less : less, bytes, sizeof bytes));
+    cleave_text_show(&rows, "%s\t%u\t%u\t%u\t%s%s\n", what_if->op->name, (unsigned)what_if->node_count,
+                     (unsigned)what_if->merged_count, (unsigned)what_if->region_count, less < 0.0 ? "-" : "",
+                     cleave_output_bytes(less < 0.0 ? -less : less, bytes, sizeof bytes));
   }
-  cleave_table_print(&table);
-  cleave_table_deinit(&table);
+  cleave_output_table(&rows, "lrrrr");
 }
 
 void cleave_report_boundaries(const cleave_boundary_report_t *report) {

@@ -21,26 +21,19 @@ static double flops_of(const cleave_graph_t *graph, bool *out_all) {
   return sum;
 }
 
-static const char *output_name(const cleave_graph_t *graph, size_t index) {
-  return cleave_strings_text(&graph->strings, graph->output_names.items[index]);
-}
-
 void cleave_report_gradient(const cleave_job_t *job, const cleave_gradient_result_t *result) {
   const cleave_graph_t *graph = result->graph;
   const cleave_graph_t *forward = cleave_model_graph(job->model);
   char text[2][32];
-  cleave_table_t table = {.columns = 2, .alignment = "ll"};
-  cleave_table_cell(&table, "output");
-  cleave_table_cell(&table, "type");
+  cleave_text_t rows = {0};
+  cleave_text_add(&rows, "output\ttype\n");
   for (size_t k = forward->outputs.count; k < graph->outputs.count; k++) {
     cleave_text_t type = {0};
     cleave_value_type_print(graph, cleave_graph_output(graph, k), &type);
-    cleave_table_cell(&table, "%s", output_name(graph, k));
-    cleave_table_cell(&table, "%s", cleave_text_get(&type));
+    cleave_text_show(&rows, "%s\t%s\n", cleave_graph_output_name(graph, k), cleave_text_get(&type));
     cleave_text_deinit(&type);
   }
-  cleave_table_print(&table);
-  cleave_table_deinit(&table);
+  cleave_output_table(&rows, "ll");
   bool is_known = true;
   double flops = flops_of(graph, &is_known);
   double flops_before = flops_of(forward, &(bool){false});
@@ -67,8 +60,8 @@ int cleave_report_gradient_json(const cleave_job_t *job, const cleave_gradient_r
   for (size_t k = forward->outputs.count; k < graph->outputs.count; k++) {
     cleave_text_t type = {0};
     cleave_value_type_print(graph, cleave_graph_output(graph, k), &type);
-    (void)json_array_append_new(
-        gradients, json_pack("{s:s, s:s}", "name", output_name(graph, k), "type", cleave_text_get(&type)));
+    (void)json_array_append_new(gradients, json_pack("{s:s, s:s}", "name", cleave_graph_output_name(graph, k),
+                                                     "type", cleave_text_get(&type)));
     cleave_text_deinit(&type);
   }
   json_t *json = json_pack("{s:s, s:s, s:o, s:I, s:I}", "model", job->options->model, "loss", result->loss,

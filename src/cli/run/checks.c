@@ -83,9 +83,7 @@ cleave_status_t cleave_run_check_outputs(cleave_run_t *run, cleave_error_t *erro
   cleave_status_t status = CLEAVE_OK;
   cleave_tensor_t **expected = cleave_allocate_zeroed(count, sizeof *expected);
   cleave_tensor_t **reference = cleave_allocate_zeroed(count, sizeof *reference);
-  if (expected == NULL || reference == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(expected != NULL && reference != NULL, error);
   if (run->requests.server != NULL) {
     CLEAVE_TRY_CLEANUP(check_batches(run, error));
   }

@@ -30,20 +30,14 @@ static void print_checks(const cleave_run_checks_t *checks, const char *against)
                cleave_output_style(checks->matches ? CLEAVE_STYLE_GOOD : CLEAVE_STYLE_BAD),
                checks->matches ? "all outputs match" : "outputs differ",
                cleave_output_style(CLEAVE_STYLE_PLAIN), against);
-  cleave_table_t table = {.columns = 4, .alignment = "lrrl"};
-  cleave_table_cell(&table, "output");
-  cleave_table_cell(&table, "largest difference");
-  cleave_table_cell(&table, "relative");
-  cleave_table_cell(&table, "verdict");
+  cleave_text_t rows = {0};
+  cleave_text_add(&rows, "output\tlargest difference\trelative\tverdict\n");
   for (uint32_t k = 0; k < checks->count; k++) {
     const cleave_run_check_t *line = &checks->lines[k];
-    cleave_table_cell(&table, "%s", line->name);
-    cleave_table_cell(&table, "%.3g", line->result.difference.max_absolute);
-    cleave_table_cell(&table, "%.3g", line->result.relative);
-    cleave_table_cell(&table, "%s", line->result.matches ? "match" : "differ");
+    cleave_text_show(&rows, "%s\t%.3g\t%.3g\t%s\n", line->name, line->result.difference.max_absolute,
+                     line->result.relative, line->result.matches ? "match" : "differ");
   }
-  cleave_table_print(&table);
-  cleave_table_deinit(&table);
+  cleave_output_table(&rows, "lrrl");
   for (uint32_t k = 0; k < checks->count; k++) {
     if (!checks->lines[k].result.matches) {
       cleave_print("  %s\n", cleave_text_get(&checks->lines[k].explanation));

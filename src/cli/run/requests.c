@@ -313,9 +313,7 @@ cleave_status_t cleave_run_requests_run(cleave_run_requests_t *requests, cleave_
   cleave_status_t status = CLEAVE_OK;
   client_t *clients = cleave_allocate_zeroed((size_t)requests->concurrency, sizeof *clients);
   requests->times = cleave_allocate_zeroed((size_t)requests->count, sizeof *requests->times);
-  if (clients == NULL || requests->times == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(clients != NULL && requests->times != NULL, error);
   CLEAVE_TRY_CLEANUP(prepare(&load, clients, job, error));
   CLEAVE_TRY_CLEANUP(measure(&load, clients, error));
   cleave_times_sort(requests->times, (size_t)requests->count);
@@ -364,28 +362,23 @@ static double per_second(const cleave_run_requests_t *requests) {
 }
 
 void cleave_run_requests_print(const cleave_run_requests_t *requests, int64_t threads) {
-  static const char *const heading[] = {"requests",   "clients", "sessions", "threads each", "per run",
-                                        "requests/s", "p50 ms",  "p90 ms",   "p99 ms",       "max ms"};
   const double shares[] = {0.5, 0.9, 0.99, 1.0};
   if (requests->count == 0) {
     return;
   }
-  cleave_table_t table = {.columns = sizeof heading / sizeof heading[0], .alignment = "rrrrrrrrrr"};
-  for (size_t k = 0; k < table.columns; k++) {
-    cleave_table_cell(&table, "%s", heading[k]);
-  }
-  cleave_table_cell(&table, "%" PRId64, requests->count);
-  cleave_table_cell(&table, "%" PRId64, requests->concurrency);
-  cleave_table_cell(&table, "%" PRId64, requests->session_count);
-  cleave_table_cell(&table, "%" PRId64, threads);
-  cleave_table_cell(&table, "%.1f", requests->joined);
-  cleave_table_cell(&table, "%.1f", per_second(requests));
+  cleave_text_t rows = {0};
+  cleave_text_add(&rows,
+                  "requests\tclients\tsessions\tthreads each\tper run\trequests/s\t"
+                  "p50 ms\tp90 ms\tp99 ms\tmax ms\n");
+  cleave_text_show(&rows, "%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%.1f\t%.1f", requests->count,
+                   requests->concurrency, requests->session_count, threads, requests->joined,
+                   per_second(requests));
   for (size_t k = 0; k < sizeof shares / sizeof shares[0]; k++) {
     char text[32];
-    cleave_table_cell(&table, "%s", cleave_times_format(quantile(requests, shares[k]), text, sizeof text));
+    cleave_text_show(&rows, "\t%s", cleave_times_format(quantile(requests, shares[k]), text, sizeof text));
   }
-  cleave_table_print(&table);
-  cleave_table_deinit(&table);
+  cleave_text_add(&rows, "\n");
+  cleave_output_table(&rows, "rrrrrrrrrr");
 }
 
 json_t *cleave_run_requests_json(const cleave_run_requests_t *requests, int64_t threads) {

@@ -3,8 +3,6 @@
 
 #include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "cli/common/output.h"
 #include "cli/report/report_recompute.h"

@@ -89,10 +89,7 @@ cleave_status_t cleave_graph_hash(const cleave_graph_t *graph, uint64_t *out_has
   cleave_status_t status = CLEAVE_OK;
   cleave_node_t *order = cleave_allocate(graph->live_node_count, sizeof *order);
   uint64_t *hashes = cleave_allocate(graph->values.count, sizeof *hashes);
-  if (order == NULL || hashes == NULL) {
-    status = cleave_error_out_of_memory(error);
-    goto cleanup;
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(order != NULL && hashes != NULL, error);
   CLEAVE_TRY_CLEANUP(cleave_graph_topological_order(graph, order, NULL, error));
   CLEAVE_TRY_CLEANUP(hash_leaves(graph, hashes, error));
   uint64_t hash = cleave_hash_combine(CLEAVE_HASH_SEED, hash_nodes(graph, order, hashes));

@@ -2,8 +2,6 @@
 // NumPy's broadcasting as facts in both directions, and the elements of small tensors that are broadcast,
 // copied or reordered.
 
-#include <string.h>
-
 #include "ops/context/infer_context.h"
 
 enum { OPERAND_LIMIT = 16 }; /* of folded variadic operators */

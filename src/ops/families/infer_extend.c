@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pad, Tile and CenterCropPad: what changes the size of axes by an operand.
 
-#include <string.h>
-
 #include "ops/context/infer_context.h"
 
 /* Axes that an operand with `count` entries speaks of: those of `axes_fact` or of the attribute, else all.

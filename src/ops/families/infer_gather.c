@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gather and Scatter in all their forms, Transpose and other operators that move elements about.
 
-#include <string.h>
-
 #include "ops/context/infer_context.h"
 
 /* Indices may be int32 or int64, nothing else. */

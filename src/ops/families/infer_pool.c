@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Poolings over windows, over whole images and over regions of interest.
 
-#include <math.h>
-
 #include "ops/context/window.h"
 
 /* X [N, C, D...] -> Y [N, C, D'...]; and *out_output_rank spatial axes. */

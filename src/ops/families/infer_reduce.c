@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions over axes, ArgMax and ArgMin, CumSum.
 
-#include <string.h>
-
 #include "ops/context/infer_context.h"
 
 /* Output shape if the axes in `is_reduced` go, or become 1. */

@@ -3,7 +3,6 @@
 // ConstantOfShape, Range, Constant. Their elements are followed, symbolic sizes included.
 
 #include <math.h>
-#include <string.h>
 
 #include "ops/context/infer_context.h"
 

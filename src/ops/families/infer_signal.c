@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Windows, Fourier transforms and mel weights.
 
-#include <string.h>
-
 #include "ops/context/infer_context.h"
 
 /* A scalar operand as a size; UNKNOWN if it is not known. An error below `lowest`. */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Slice, Split, Concat, Pad, Tile and CenterCropPad: what cuts, joins and grows along axes.
 
-#include <stdio.h>
 #include <string.h>
 
 #include "ops/context/infer_context.h"

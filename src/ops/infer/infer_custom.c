@@ -2,8 +2,6 @@
 // Inference through a library: the node and what is known of its inputs as a region of one node, and the
 // answer taken apart. Open sizes are shown as the negative numbers that cleave has for them, so that a size
 // which the library copies from an input keeps its name. Answers are checked before anything is stated.
-#include <stdio.h>
-#include <string.h>
 
 #include "ops/attribute_view.h"
 #include "ops/context/infer_context.h"

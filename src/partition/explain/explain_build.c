@@ -2,7 +2,6 @@
 // Builds a pattern from a trial: a copy of the parts without the constraints that the trial drops. Dropping a
 // constraint never excludes a match.
 
-#include <stdio.h>
 #include <string.h>
 
 #include "partition/explain/explain_state.h"

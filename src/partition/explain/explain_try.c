@@ -139,9 +139,7 @@ cleave_status_t cleave_explain_fix(const finder_t *finder, uint32_t anchor, cons
     possible = cleave_explain_fix_one(finder, &faults[k], &text);
     CLEAVE_TRY_CLEANUP(cleave_text_check(&text, error));
     mismatches[k].fix = cleave_arena_copy_text(finder->arena, cleave_text_get(&text), text.length);
-    if (mismatches[k].fix == NULL) {
-      CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-    }
+    CLEAVE_TRY_MEMORY_CLEANUP(mismatches[k].fix, error);
     if (cleave_finder_has(finder, faults[k].node)) {
       nodes[attempt.node_count++] = faults[k].node;
     }

@@ -2,7 +2,6 @@
 // Writes the parts of patterns, the paths to them, and the nodes and values of graphs.
 
 #include <math.h>
-#include <string.h>
 
 #include "graph/print.h"
 #include "partition/explain/explain_find.h"

@@ -4,7 +4,6 @@
 #include "partition/gradient/gradient.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "ops/ops.h"
 

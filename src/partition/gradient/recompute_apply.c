@@ -2,7 +2,6 @@
 // Adds what is repeated: set by set, those that backward needs first before the others, so that also the
 // indices of nodes are in the order in which they are to run.
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "ops/ops.h"
 #include "partition/gradient/recompute_state.h"
@@ -40,9 +39,7 @@ static cleave_status_t list_repeated(applying_t *applying, cleave_error_t *error
       CLEAVE_ARRAY_PUSH(&applying->repeated, entry, error);
     }
   }
-  if (applying->repeated.count > 1) {
-    qsort(applying->repeated.items, applying->repeated.count, sizeof *applying->repeated.items, compare);
-  }
+  cleave_array_sort(&applying->repeated, compare);
   return CLEAVE_OK;
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a choice is made from: sizes, who reads what and when, what repeating a node costs.
-#include <string.h>
 
 #include "graph/order.h"
 #include "ops/ops.h"

@@ -5,7 +5,6 @@
 // so the result is acyclic without a search. Then neighbouring groups are joined if that closes no cycle.
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/numbers.h"
 #include "partition/grow/partitioner.h"
@@ -218,10 +217,9 @@ cleave_status_t cleave_partitioner_grow(cleave_partitioner_t *partitioner, const
   grower.levels = cleave_allocate(n, sizeof *grower.levels);
   grower.joins = cleave_allocate(n, sizeof *grower.joins);
   grower.groups = cleave_allocate(n, sizeof *grower.groups);
-  if (grower.numbers == NULL || grower.levels == NULL || grower.joins == NULL || grower.groups == NULL) {
-    status = cleave_error_out_of_memory(error);
-    goto cleanup;
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(
+      grower.numbers != NULL && grower.levels != NULL && grower.joins != NULL && grower.groups != NULL,
+      error);
   bool any = false;
   CLEAVE_TRY_CLEANUP(number_units(&grower, &any, error));
   if (!any) {

@@ -3,8 +3,6 @@
 // pair is tried once. The search for a cycle is bounded per try and in total; groups that are not known to be
 // acyclic together when the budget is spent stay apart.
 
-#include <stdlib.h>
-
 #include "partition/grow/partitioner.h"
 
 /* Steps per try, and per edge of the graph over all tries. */
@@ -71,10 +69,7 @@ static cleave_status_t find_neighbours(merger_t *merger, uint32_t group, cleave_
     }
     member = c->next_member[member];
   } while (member != group);
-  if (merger->neighbours.count > 1) {
-    qsort(merger->neighbours.items, merger->neighbours.count, sizeof *merger->neighbours.items,
-          compare_later_first);
-  }
+  cleave_array_sort(&merger->neighbours, compare_later_first);
   return CLEAVE_OK;
 }
 

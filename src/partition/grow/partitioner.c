@@ -31,11 +31,10 @@ cleave_status_t cleave_partitioner_create(const cleave_graph_t *graph,
   partitioner->region_of = cleave_allocate(slots, sizeof *partitioner->region_of);
   partitioner->value_marks =
       cleave_allocate_zeroed((size_t)cleave_graph_value_bound(graph) + 1, sizeof *partitioner->value_marks);
-  if (partitioner->plan == NULL || partitioner->states == NULL || partitioner->fusion_of == NULL ||
-      partitioner->region_of == NULL || partitioner->value_marks == NULL) {
-    status = cleave_error_out_of_memory(error);
-    goto cleanup;
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(partitioner->plan != NULL && partitioner->states != NULL &&
+                                partitioner->fusion_of != NULL && partitioner->region_of != NULL &&
+                                partitioner->value_marks != NULL,
+                            error);
   memset(partitioner->fusion_of, 0xff, slots * sizeof *partitioner->fusion_of);
   memset(partitioner->region_of, 0xff, slots * sizeof *partitioner->region_of);
   partitioner->plan->source = graph;

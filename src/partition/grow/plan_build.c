@@ -3,7 +3,6 @@
 // depth-first search over the nodes, independently of the contraction's order: a second check that the result
 // is acyclic.
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "graph/compare/structural_hash.h"
@@ -123,10 +122,7 @@ static cleave_status_t name_regions(builder_t *builder, cleave_plan_region_t *re
   uint32_t *first = cleave_allocate((size_t)plan->rule_count + 1, sizeof *first);
   uint32_t *counts = cleave_allocate_zeroed((size_t)plan->rule_count + 1, sizeof *counts);
   cleave_status_t status = CLEAVE_OK;
-  if (first == NULL || counts == NULL) {
-    status = cleave_error_out_of_memory(error);
-    goto cleanup;
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(first != NULL && counts != NULL, error);
   for (uint32_t k = 0; k < plan->rule_count; k++) {
     first[k] = 0;
     while (strcmp(plan->rules[first[k]].name, plan->rules[k].name) != 0) {
@@ -137,10 +133,7 @@ static cleave_status_t name_regions(builder_t *builder, cleave_plan_region_t *re
     uint32_t rule = regions[k].rule;
     regions[k].name =
         cleave_arena_format(&plan->arena, "%s_%u", plan->rules[rule].name, counts[first[rule]]++);
-    if (regions[k].name == NULL) {
-      status = cleave_error_out_of_memory(error);
-      goto cleanup;
-    }
+    CLEAVE_TRY_MEMORY_CLEANUP(regions[k].name, error);
   }
 cleanup:
   cleave_free(first);
@@ -280,11 +273,10 @@ cleave_status_t cleave_partitioner_finish(cleave_partitioner_t *partitioner, cle
   builder.new_fusion = cleave_allocate(partitioner->fusions.count + 1, sizeof *builder.new_fusion);
   builder.rule_attributes =
       cleave_allocate_zeroed((size_t)plan->rule_count + 1, sizeof *builder.rule_attributes);
-  if (builder.rule_attributes == NULL || builder.states == NULL || builder.new_region == NULL ||
-      builder.found_of == NULL || builder.new_fusion == NULL) {
-    status = cleave_error_out_of_memory(error);
-    goto cleanup;
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(builder.rule_attributes != NULL && builder.states != NULL &&
+                                builder.new_region != NULL && builder.found_of != NULL &&
+                                builder.new_fusion != NULL,
+                            error);
   CLEAVE_TRY_CLEANUP(cleave_graph_hash(partitioner->graph, &plan->graph_hash, error));
   CLEAVE_TRY_CLEANUP(order_units(&builder, error));
   CLEAVE_TRY_CLEANUP(fill_regions(&builder, error));

@@ -4,8 +4,6 @@
 // grown from.
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "graph/print.h"
 #include "partition/grow/partitioner.h"
@@ -124,10 +122,7 @@ static cleave_status_t ask_costs(const cleave_partitioner_t *partitioner, const 
   cleave_node_t *nodes = cleave_allocate(proposal->node_count, sizeof *nodes);
   cleave_fusion_set_t *fusions = cleave_allocate((size_t)proposal->fusion_count + 1, sizeof *fusions);
   const char **labels = cleave_allocate(proposal->node_count, sizeof *labels); /* of a fusion that grew */
-  if (nodes == NULL || fusions == NULL || labels == NULL) {
-    status = cleave_error_out_of_memory(error);
-    goto cleanup;
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(nodes != NULL && fusions != NULL && labels != NULL, error);
   for (uint32_t k = 0; k < proposal->node_count; k++) {
     labels[k] = "";
   }
@@ -266,10 +261,7 @@ static cleave_status_t ask_backend(const cleave_partitioner_t *partitioner,
   cleave_status_t status = CLEAVE_OK;
   cleave_node_t *nodes = cleave_allocate((size_t)count * 2, sizeof *nodes); /* in order, then by fusion */
   cleave_fusion_set_t *fusions = cleave_allocate((size_t)count + 1, sizeof *fusions);
-  if (nodes == NULL || fusions == NULL) {
-    status = cleave_error_out_of_memory(error);
-    goto cleanup;
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(nodes != NULL && fusions != NULL, error);
   for (uint32_t k = 0; k < count; k++) {
     nodes[k] = partitioner->contraction->nodes[candidate->positions[k]];
   }

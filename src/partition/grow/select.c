@@ -6,7 +6,6 @@
 // about, and the fusion is taken whole.
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/numbers.h"
 #include "partition/grow/partitioner.h"
@@ -102,10 +101,7 @@ static cleave_status_t filter_candidates(search_t *search, cleave_error_t *error
   }
   cleave_node_t *nodes = cleave_allocate(count, sizeof *nodes);
   bool *keep = cleave_allocate(count, sizeof *keep);
-  if (nodes == NULL || keep == NULL) {
-    status = cleave_error_out_of_memory(error);
-    goto cleanup;
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(nodes != NULL && keep != NULL, error);
   for (uint32_t k = 0; k < count; k++) {
     nodes[k] = partitioner->contraction->nodes[positions[k]];
     keep[k] = true;
@@ -215,10 +211,7 @@ cleave_status_t cleave_partitioner_select(cleave_partitioner_t *partitioner, con
   cleave_status_t status = CLEAVE_OK;
   search.accepted = cleave_allocate_zeroed(n, sizeof *search.accepted);
   search.asked = cleave_allocate_zeroed(n, sizeof *search.asked);
-  if (search.accepted == NULL || search.asked == NULL) {
-    status = cleave_error_out_of_memory(error);
-    goto cleanup;
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(search.accepted != NULL && search.asked != NULL, error);
   CLEAVE_TRY_CLEANUP(try_seeds(&search, error));
 cleanup:
   if (search.selector != NULL && rule->selector->destroy != NULL) {

@@ -97,10 +97,7 @@ static cleave_status_t for_each_part(splitter_t *splitter, const uint32_t *posit
   cleave_status_t status = CLEAVE_OK;
   placed_t *sorted = cleave_allocate(count, sizeof *sorted);
   uint32_t *part = cleave_allocate(count, sizeof *part);
-  if (sorted == NULL || part == NULL) {
-    status = cleave_error_out_of_memory(error);
-    goto cleanup;
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(sorted != NULL && part != NULL, error);
   for (uint32_t k = 0; k < count; k++) {
     sorted[k] = (placed_t){cleave_find_root(splitter->partitioner->set_parents, positions[k]), positions[k]};
   }

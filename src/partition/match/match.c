@@ -8,8 +8,6 @@
 
 #include "partition/match/match.h"
 
-#include <string.h>
-
 #include "base/hash.h"
 #include "partition/match/match_state.h"
 

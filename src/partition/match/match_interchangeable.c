@@ -168,11 +168,9 @@ cleave_status_t cleave_matcher_prepare_interchangeable(cleave_matcher_t *m, clea
     input_count += pattern->nodes[p].kind == CLEAVE_PATTERN_OP ? pattern->nodes[p].input_count : 0;
   }
   m->interchangeable = cleave_arena_allocate(&m->arena, input_count + 1, sizeof *m->interchangeable);
-  if (hashes == NULL || slots == NULL || m->input_starts == NULL || m->classes == NULL ||
-      m->interchangeable == NULL) {
-    status = cleave_error_out_of_memory(error);
-    goto cleanup;
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(hashes != NULL && slots != NULL && m->input_starts != NULL &&
+                                m->classes != NULL && m->interchangeable != NULL,
+                            error);
   hash_below(&(hasher_t){m, true, hashes}, pattern->root);
   hash_below(&(hasher_t){m, false, hashes + n}, pattern->root);
   choose_classes(m, hashes + n, slots, slot_count);

@@ -2,7 +2,6 @@
 // What a matcher computes once per graph (nodes by operator) and once per pattern (labels, symbols, what each
 // repetition unbinds), so that a search only follows indices.
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "partition/match/match_state.h"

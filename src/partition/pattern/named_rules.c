@@ -59,14 +59,13 @@ static const char *kind_word(cleave_rule_kind_t kind) {
 static cleave_status_t fail_unknown(cleave_context_t *context, cleave_rule_kind_t kind, const char *name,
                                     cleave_error_t *error) {
   cleave_nearest_t nearest = {0};
-  char hint[128];
   for (size_t k = 0; k < rules.count; k++) {
     if (rules.items[k].context == context && rules.items[k].kind == kind) {
       cleave_nearest_offer(&nearest, name, rules.items[k].name);
     }
   }
   return cleave_error_set(error, CLEAVE_ERROR_RULE, "no loaded library has a %s '%.128s'%s", kind_word(kind),
-                          name, cleave_nearest_hint(&nearest, hint, sizeof hint));
+                          name, cleave_nearest_hint(&nearest));
 }
 
 static cleave_status_t find(cleave_context_t *context, cleave_rule_kind_t kind, const char *name,

@@ -267,11 +267,9 @@ static cleave_status_t check_expression(const checker_t *checker, const symbols_
       cleave_nearest_offer(&nearest, expression->symbols[k], symbols->names[n]);
     }
     if (!is_bound) {
-      char hint[128];
       return cleave_error_set_at(checker->error, CLEAVE_ERROR_RULE, file_of(checker, part), expression->line,
                                  "%s: '%s': no shape of the pattern has a dimension '%s'%s", checker->subject,
-                                 expression->text, expression->symbols[k],
-                                 cleave_nearest_hint(&nearest, hint, sizeof hint));
+                                 expression->text, expression->symbols[k], cleave_nearest_hint(&nearest));
     }
   }
   return CLEAVE_OK;

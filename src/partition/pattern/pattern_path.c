@@ -238,10 +238,7 @@ cleave_status_t cleave_pattern_find_paths(const cleave_pattern_t *pattern, uint3
   cleave_pattern_path_t *all =
       cleave_arena_allocate(arena, (size_t)node->child_count * CLEAVE_PATTERN_MAX_PATHS, sizeof *all);
   uint32_t *starts = cleave_arena_allocate(arena, (size_t)node->child_count + 1, sizeof *starts);
-  if (seen == NULL || labels == NULL || all == NULL || starts == NULL) {
-    status = cleave_error_out_of_memory(error);
-    goto cleanup;
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(seen != NULL && labels != NULL && all != NULL && starts != NULL, error);
   number_labels(pattern, labels);
   finder.labels = labels;
   CLEAVE_TRY_CLEANUP(find_members(&finder, group, seen, all, starts, error));

@@ -167,9 +167,7 @@ static cleave_status_t fill(maker_t *maker, cleave_error_t *error) {
   size_t values = (size_t)cleave_graph_value_bound(graph) + 1;
   maker->positions = cleave_allocate((size_t)cleave_graph_node_bound(graph) + 1, sizeof *maker->positions);
   maker->inputs = cleave_allocate(values, sizeof *maker->inputs);
-  if (order == NULL || maker->positions == NULL || maker->inputs == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(order != NULL && maker->positions != NULL && maker->inputs != NULL, error);
   CLEAVE_TRY_CLEANUP(cleave_graph_topological_order(graph, order, maker->positions, error));
   memset(maker->inputs, 0xff, values * sizeof *maker->inputs);
   for (size_t k = 0; k < graph->inputs.count; k++) {

@@ -5,9 +5,6 @@
 // is written by jansson, and no tree of the whole is built.
 
 #include <jansson.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "json/json_attribute.h"
 #include "partition/plan/edits_json.h"

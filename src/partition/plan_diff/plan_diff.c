@@ -184,9 +184,7 @@ static cleave_status_t find_shapes(cleave_plan_diff_t *diff, cleave_error_t *err
     }
   }
   diff->shapes = cleave_arena_allocate(&diff->arena, most, sizeof *diff->shapes);
-  if (diff->shapes == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(diff->shapes, error);
   for (int side = 0; side < 2; side++) {
     CLEAVE_TRY_CLEANUP(count_shapes(diff, documents[side], side == 1, &keys, error));
   }
@@ -194,9 +192,7 @@ static cleave_status_t find_shapes(cleave_plan_diff_t *diff, cleave_error_t *err
     cleave_diff_shape_t shape = diff->shapes[k];
     if (shape.rule != NULL && shape.before != shape.after) {
       shape.shape = cleave_arena_copy_text(&diff->arena, shape.shape, strlen(shape.shape));
-      if (shape.shape == NULL) {
-        CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-      }
+      CLEAVE_TRY_MEMORY_CLEANUP(shape.shape, error);
       diff->shapes[diff->shape_count++] = shape;
     }
   }

@@ -63,9 +63,7 @@ static cleave_status_t match_names(matching_t *m, cleave_error_t *error) {
   cleave_strings_t strings = {0};
   cleave_status_t status = CLEAVE_OK;
   uint32_t *positions[2] = {cleave_allocate(most, sizeof(uint32_t)), cleave_allocate(most, sizeof(uint32_t))};
-  if (positions[0] == NULL || positions[1] == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(positions[0] != NULL && positions[1] != NULL, error);
   for (int side = 0; side < 2; side++) {
     memset(positions[side], 0xff, most * sizeof(uint32_t));
     CLEAVE_TRY_CLEANUP(index_names(m->nodes[side], counts[side], &strings, positions[side], error));

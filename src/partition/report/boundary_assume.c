@@ -2,7 +2,6 @@
 // What if one more operator were supported? For every operator outside of regions at a boundary, the rules
 // run again as if it were supported, and the two plans are compared node by node.
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "partition/report/boundary_report.h"
@@ -79,10 +78,7 @@ static cleave_status_t count_merged(const cleave_plan_t *base, const cleave_plan
   uint32_t *owners = cleave_allocate_zeroed((size_t)plan->region_count + 1, sizeof *owners);
   bool *merged = cleave_allocate_zeroed((size_t)base->region_count + 1, sizeof *merged);
   cleave_status_t status = CLEAVE_OK;
-  if (owners == NULL || merged == NULL) {
-    status = cleave_error_out_of_memory(error);
-    goto cleanup;
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(owners != NULL && merged != NULL, error);
   for (uint32_t r = 0; r < base->region_count; r++) {
     for (uint32_t k = 0; k < base->regions[r].node_count; k++) {
       uint32_t now = plan->node_region[base->regions[r].nodes[k].index];
@@ -157,15 +153,11 @@ cleave_status_t cleave_boundary_report_assume(cleave_boundary_report_t *report,
     }
     candidates.items[k].edge_count++;
   }
-  if (candidates.count > 1) {
-    qsort(candidates.items, candidates.count, sizeof *candidates.items, compare_candidates);
-  }
+  cleave_array_sort(&candidates, compare_candidates);
   for (size_t k = 0; k < candidates.count && k < MAX_CANDIDATES; k++) {
     CLEAVE_TRY_CLEANUP(try_operator(report, candidates.items[k].op, rulesets, ruleset_count, options, error));
   }
-  if (report->what_ifs.count > 1) {
-    qsort(report->what_ifs.items, report->what_ifs.count, sizeof *report->what_ifs.items, compare_what_ifs);
-  }
+  cleave_array_sort(&report->what_ifs, compare_what_ifs);
 cleanup:
   cleave_array_free(&candidates);
   return status;

@@ -2,7 +2,6 @@
 // Groups the matches that a rule did not keep: those with the same operators and the same reason, or lost to
 // the same rule. Reasons that differ only in names of the graph are the same.
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "partition/report/explain_report.h"
@@ -55,9 +54,7 @@ static int compare_groups(const void *a, const void *b) {
 cleave_status_t cleave_why_end_groups(cleave_why_refusals_t *groups, cleave_arena_t *arena,
                                       const cleave_why_refusal_t **out_items, uint32_t *out_count,
                                       cleave_error_t *error) {
-  if (groups->count > 1) {
-    qsort(groups->items, groups->count, sizeof *groups->items, compare_groups);
-  }
+  cleave_array_sort(groups, compare_groups);
   *out_count = (uint32_t)groups->count;
   *out_items = cleave_arena_copy(arena, groups->items, groups->count * sizeof *groups->items);
   return *out_items == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;

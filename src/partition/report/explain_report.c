@@ -65,7 +65,6 @@ static cleave_status_t find_rules(const cleave_why_builder_t *builder, bool *wan
   for (uint32_t k = 0; k < builder->request->rule_count; k++) {
     const char *name = builder->request->rules[k];
     cleave_nearest_t nearest = {0};
-    char hint[128];
     bool found = false;
     for (uint32_t r = 0; r < plan->rule_count; r++) {
       cleave_nearest_offer(&nearest, name, plan->rules[r].name);
@@ -81,7 +80,7 @@ static cleave_status_t find_rules(const cleave_why_builder_t *builder, bool *wan
     }
     if (!found) {
       return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "why: no rule is called '%s'%s", name,
-                              cleave_nearest_hint(&nearest, hint, sizeof hint));
+                              cleave_nearest_hint(&nearest));
     }
   }
   return CLEAVE_OK;
@@ -119,7 +118,6 @@ static bool has_operator(const cleave_graph_t *graph, const char *name) {
 static cleave_status_t add_by_operator(node_list_t *list, const cleave_graph_t *graph, const char *name,
                                        uint32_t limit, cleave_error_t *error) {
   cleave_nearest_t nearest = {0};
-  char hint[128];
   uint32_t count = 0;
   for (uint32_t n = 0; n < cleave_graph_node_bound(graph); n++) {
     cleave_node_t node = {n};
@@ -138,7 +136,7 @@ static cleave_status_t add_by_operator(node_list_t *list, const cleave_graph_t *
   return count > 0
              ? CLEAVE_OK
              : cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "why: the model has no operator '%s'%s",
-                                name, cleave_nearest_hint(&nearest, hint, sizeof hint));
+                                name, cleave_nearest_hint(&nearest));
 }
 
 /* Finds a node by name, by "Conv#12", or by the name of an output; or NONE. */
@@ -193,7 +191,6 @@ static cleave_status_t find_node(const cleave_why_request_t *request, const char
                                         : add_node(list, graph, node, error);
   }
   cleave_nearest_t nearest = {0};
-  char hint[256];
   cleave_node_t node = find_by_name(graph, name, &nearest);
   if (!cleave_node_exists(node) && plan->source != plan->graph) {
     graph = plan->source;
@@ -201,7 +198,7 @@ static cleave_status_t find_node(const cleave_why_request_t *request, const char
   }
   if (!cleave_node_exists(node)) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "why: the model has no node '%s'%s", name,
-                            cleave_nearest_hint(&nearest, hint, sizeof hint));
+                            cleave_nearest_hint(&nearest));
   }
   return add_node(list, graph, node, error);
 }
@@ -259,9 +256,7 @@ cleave_status_t cleave_why_create(const cleave_why_request_t *request, cleave_wh
   cleave_why_t *why = cleave_allocate_zeroed(1, sizeof *why);
   bool *wanted = cleave_allocate_zeroed(request->plan->rule_count, sizeof *wanted);
   cleave_why_builder_t builder = {.request = request};
-  if (why == NULL || wanted == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(why != NULL && wanted != NULL, error);
   builder.arena = &why->arena;
   why->plan = request->plan;
   why->limit = request->limit == 0 ? LIMIT : request->limit;

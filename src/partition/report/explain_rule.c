@@ -5,7 +5,6 @@
 // searched, too.
 // Long file: one report, in the order in which it is made.
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "partition/report/explain_report.h"
@@ -487,9 +486,7 @@ cleave_status_t cleave_why_report_rule(cleave_why_builder_t *builder, uint32_t r
     CLEAVE_TRY_CLEANUP(group_notes(&survey, error));
   }
   CLEAVE_TRY_CLEANUP(group_log(&survey, error));
-  if (survey.groups.count > 1) {
-    qsort(survey.groups.items, survey.groups.count, sizeof *survey.groups.items, compare_near_misses);
-  }
+  cleave_array_sort(&survey.groups, compare_near_misses);
   CLEAVE_TRY_CLEANUP(cleave_why_end_groups(&survey.refusals, builder->arena, &out_report->refusals,
                                            &out_report->refusal_count, error));
   CLEAVE_TRY_CLEANUP(cleave_why_end_groups(&survey.losses, builder->arena, &out_report->losses,

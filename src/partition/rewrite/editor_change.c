@@ -2,7 +2,6 @@
 // Changes existing nodes: inputs, attributes, outputs, removal. All checks come before the first change. The
 // type of a value that replaces another one must fit; types that depend on a changed input or attribute are
 // inferred when the series of changes ends.
-#include <string.h>
 
 #include "partition/rewrite/editor.h"
 

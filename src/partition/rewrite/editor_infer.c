@@ -2,7 +2,6 @@
 // Infers types while a graph changes: of one new node at a time, and of nodes that depend on a changed input
 // or attribute. Facts about the content of small integer tensors are kept until types may change, so that
 // shape arithmetic in a substitute is inferred as in a model.
-#include <string.h>
 
 #include "graph/order.h"
 #include "ops/infer/op_functions.h"
@@ -157,9 +156,7 @@ cleave_status_t cleave_editor_retype(cleave_editor_t *editor, cleave_error_t *er
   size_t live = graph->live_node_count;
   cleave_node_t *order = cleave_allocate(live + 1, sizeof *order);
   uint8_t *dirty = cleave_allocate_zeroed((size_t)cleave_graph_node_bound(graph) + 1, sizeof *dirty);
-  if (order == NULL || dirty == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(order != NULL && dirty != NULL, error);
   CLEAVE_TRY_CLEANUP(cleave_graph_topological_order(graph, order, NULL, error));
   for (size_t k = 0; k < editor->retyped.count; k++) {
     dirty[editor->retyped.items[k]] = 1;

@@ -4,9 +4,7 @@
 //   looks exactly as it did before, three times over: the rules undo each other;
 //   a rule whose matches consist of what it made itself, more of it each time: it matches its substitute;
 //   more changes, at one place or in all, than a graph of this size can need.
-#include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/hash.h"
 #include "partition/rewrite/rewrite_state.h"

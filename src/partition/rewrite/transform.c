@@ -54,8 +54,7 @@ static cleave_status_t note_outputs(const cleave_edits_t *edits, const cleave_gr
       continue;
     }
     text.length = 0;
-    cleave_text_format(&text, "output '%s' is ",
-                       cleave_strings_text(&graph->strings, graph->output_names.items[k]));
+    cleave_text_format(&text, "output '%s' is ", cleave_graph_output_name(graph, k));
     size_t now = text.length;
     cleave_value_type_print(graph, value, &text);
     size_t middle = text.length;

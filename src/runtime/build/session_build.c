@@ -284,9 +284,7 @@ cleave_status_t cleave_session_build(cleave_session_t *session, cleave_error_t *
   uint32_t cpu = 0;
   cleave_status_t status = CLEAVE_OK;
   build.value_slot = cleave_allocate(bound, sizeof *build.value_slot);
-  if (build.value_slot == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(build.value_slot, error);
   for (uint32_t k = 0; k < bound; k++) {
     build.value_slot[k] = CLEAVE_INDEX_NONE;
   }

@@ -7,8 +7,6 @@
 // Steps of a target with a stream are put on it and done later. They touch memory of their device, in order,
 // and, if they copy, memory of the host: whoever reads what was copied out waits for it first, and what is
 // copied in stays until the host has waited for something behind it. Nothing else can be in conflict.
-#include <stdio.h>
-#include <string.h>
 
 #include "runtime/build/session_internal.h"
 

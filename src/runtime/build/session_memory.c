@@ -5,7 +5,6 @@
 // Outputs of the graph have a buffer of their own. Every place, the host and each device, has one block of
 // memory, planned by itself. If steps run side by side, a value has an end in each lane that uses it, and
 // only steps that start behind all of them may use its bytes.
-#include <string.h>
 
 #include "runtime/build/session_internal.h"
 #include "runtime/lanes/space.h"
@@ -213,9 +212,7 @@ static cleave_status_t place(cleave_session_t *session, const ends_t *ends, clea
       .first_dying = cleave_allocate(session->steps.count + 1, sizeof *placement.first_dying),
       .next_dying = cleave_allocate(session->blocks.count, sizeof *placement.next_dying)};
   cleave_status_t status = CLEAVE_OK;
-  if (placement.first_dying == NULL || placement.next_dying == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(placement.first_dying != NULL && placement.next_dying != NULL, error);
   for (uint32_t k = 0; k < session->targets.count; k++) {
     if (!is_place(session, k)) {
       continue;

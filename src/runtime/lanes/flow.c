@@ -112,9 +112,7 @@ cleave_status_t cleave_flow_create(const cleave_flow_request_t *request, cleave_
   cleave_status_t status = CLEAVE_OK;
   flow->order = cleave_allocate_zeroed(lanes->lane_count, sizeof *flow->order);
   flow->parts = cleave_allocate_zeroed(lanes->segments.count, sizeof *flow->parts);
-  if (flow->order == NULL || flow->parts == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(flow->order != NULL && flow->parts != NULL, error);
   CLEAVE_TRY_CLEANUP(cleave_engine_create(&options, &flow->engine, error));
   CLEAVE_TRY_CLEANUP(create_parts(flow, request->places, error));
   *out_flow = flow;

@@ -64,9 +64,7 @@ cleave_status_t cleave_schedule(cleave_unit_t *units, size_t unit_count, const u
   double *free_from = cleave_allocate_zeroed(worker_count, sizeof *free_from);
   size_t *first = cleave_allocate_zeroed((size_t)worker_count * worker_count, sizeof *first);
   cleave_status_t status = CLEAVE_OK;
-  if (free_from == NULL || first == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(free_from != NULL && first != NULL, error);
   for (size_t k = 0; k < unit_count; k++) {
     units[k].worker = 0;
     units[k].is_beside = false;

@@ -202,9 +202,7 @@ static cleave_status_t bind(const cleave_graph_t *graph, const cleave_tensor_vie
   cleave_text_t text = {0};
   size_t symbol_count = cleave_dims_symbol_count(graph->dims);
   int64_t *sizes = cleave_allocate(symbol_count, sizeof *sizes);
-  if (sizes == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(sizes, error);
   for (size_t symbol = 0; symbol < symbol_count; symbol++) {
     sizes[symbol] = CLEAVE_DIM_UNKNOWN;
   }

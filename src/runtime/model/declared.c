@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a file declares for its outputs against what inference found: contradictions end the loading, and what
 // inference does not know is taken from the file.
-#include <string.h>
 
 #include "runtime/model/bind.h"
 
@@ -9,8 +8,7 @@ static cleave_status_t contradict(const cleave_graph_t *graph, size_t index, cle
   const cleave_declared_shape_t *declared = &graph->declared[index];
   const cleave_value_record_t *record = cleave_graph_value(graph, cleave_graph_output(graph, index));
   cleave_text_t text = {0};
-  cleave_text_format(&text, "output '%.100s' is declared as ",
-                     cleave_strings_text(&graph->strings, graph->output_names.items[index]));
+  cleave_text_format(&text, "output '%.100s' is declared as ", cleave_graph_output_name(graph, index));
   cleave_shape_print(graph->dims, declared->rank, declared->dims, &text);
   cleave_text_add(&text, ", inference finds ");
   cleave_shape_print(graph->dims, record->rank, record->dims, &text);

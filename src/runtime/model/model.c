@@ -390,7 +390,7 @@ uint32_t cleave_model_output_count(const cleave_model_t *model) {
 }
 
 static const char *output_name(const cleave_model_t *model, uint32_t index) {
-  return cleave_strings_text(&model->graph->strings, model->graph->output_names.items[index]);
+  return cleave_graph_output_name(model->graph, index);
 }
 
 static void fill_port(const cleave_graph_t *graph, cleave_value_t value, const char *name,

@@ -104,7 +104,6 @@ static cleave_status_t find_constant(const cleave_graph_t *graph, const char *na
         name);
   }
   cleave_nearest_t nearest = {0};
-  char hint[160];
   for (uint32_t k = 0; k < cleave_graph_value_bound(graph); k++) {
     if (is_listed(graph, k)) {
       cleave_nearest_offer(&nearest, name, cleave_value_name(graph, (cleave_value_t){k}));
@@ -112,7 +111,7 @@ static cleave_status_t find_constant(const cleave_graph_t *graph, const char *na
   }
   return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                           "constant '%.100s': the model has no constant of this name%s", name,
-                          cleave_nearest_hint(&nearest, hint, sizeof hint));
+                          cleave_nearest_hint(&nearest));
 }
 
 static void print_type(cleave_text_t *text, cleave_dtype_t dtype, int32_t rank, const int64_t *dims) {

@@ -60,7 +60,6 @@ static bool is_parameter(const cleave_value_record_t *record) {
 static cleave_status_t fail_name(const cleave_graph_t *graph, const char *what, const char *name,
                                  cleave_error_t *error) {
   cleave_nearest_t nearest = {0};
-  char hint[160];
   for (uint32_t k = 0; k < cleave_graph_value_bound(graph); k++) {
     if (!graph->values.items[k].is_removed) {
       cleave_nearest_offer(&nearest, name, cleave_value_name(graph, (cleave_value_t){k}));
@@ -71,7 +70,7 @@ static cleave_status_t fail_name(const cleave_graph_t *graph, const char *what, 
   }
   return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                           "%s '%.100s': the model has no value of this name%s", what, name,
-                          cleave_nearest_hint(&nearest, hint, sizeof hint));
+                          cleave_nearest_hint(&nearest));
 }
 
 cleave_status_t cleave_gradient_find_value(const cleave_graph_t *graph, const char *what, const char *name,

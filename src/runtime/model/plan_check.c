@@ -72,9 +72,7 @@ cleave_status_t cleave_plan_check_regions(const cleave_plan_t *plan, const char 
   *out_reasons = reasons;
   *out_any = false;
   cleave_supports_init(&supports, plan->graph);
-  if (reasons == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(reasons, error);
   for (uint32_t r = 0; r < plan->region_count; r++) {
     char refusal[REASON_BYTES] = "";
     CLEAVE_TRY_CLEANUP(check_region(&supports, plan, r, refusal, error));
@@ -87,9 +85,7 @@ cleave_status_t cleave_plan_check_regions(const cleave_plan_t *plan, const char 
     }
     reasons[r] = cleave_arena_copy_text(arena, refusal, strlen(refusal));
     *out_any = true;
-    if (reasons[r] == NULL) {
-      CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-    }
+    CLEAVE_TRY_MEMORY_CLEANUP(reasons[r], error);
   }
 cleanup:
   cleave_supports_deinit(&supports);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A region that was read as a model of its own. Node k of the view is node k of the graph, in topological
 // order.
-#include <stdio.h>
 #include <string.h>
 
 #include "backend/region/region_file.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plan that a region came from, for the graph that was made of the region: nodes have the same numbers in
 // both, so that what was one fusion becomes one fusion again.
-#include <stdio.h>
 #include <string.h>
 
 #include "backend/region/region_file.h"

@@ -94,7 +94,6 @@ static cleave_status_t collect(cleave_rule_list_t *list, const char *backend, cl
 static cleave_status_t fail_setting(const cleave_rule_list_t *list, const char *name, cleave_error_t *error) {
   cleave_nearest_t nearest = {0};
   cleave_text_t options = {0};
-  char hint[128];
   for (size_t k = 0; k < list->file_count; k++) {
     const cleave_declared_t *declared = cleave_rules_declared(list->files[k]);
     for (uint32_t o = 0; o < declared->option_count; o++) {
@@ -109,7 +108,7 @@ static cleave_status_t fail_setting(const cleave_rule_list_t *list, const char *
   cleave_status_t status =
       cleave_error_set(error, CLEAVE_ERROR_RULE,
                        "setting '%s': neither a rule file nor a model script has an option of this name%s%s",
-                       name, cleave_nearest_hint(&nearest, hint, sizeof hint), cleave_text_get(&options));
+                       name, cleave_nearest_hint(&nearest), cleave_text_get(&options));
   cleave_text_deinit(&options);
   return status;
 }
@@ -126,9 +125,7 @@ cleave_status_t cleave_rule_list_load(cleave_rule_list_t *list, cleave_context_t
   bool *ever_used = used == NULL ? NULL : used + setting_count;
   cleave_script_settings_t settings = {request->settings, setting_count, used};
   list->files = cleave_allocate_zeroed(request->source_count, sizeof *list->files);
-  if (used == NULL || list->files == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(used != NULL && list->files != NULL, error);
   for (size_t k = 0; k < request->source_count; k++) {
     memset(used, 0, setting_count * sizeof *used);
     CLEAVE_TRY_CLEANUP(

@@ -2,8 +2,6 @@
 // One request is bound as its user says; the types of the others follow from it.
 #include "runtime/serve/forms.h"
 
-#include <inttypes.h>
-
 #include "base/memory.h"
 #include "base/status.h"
 #include "graph/graph.h"
@@ -96,9 +94,7 @@ static cleave_status_t bind_many(const cleave_form_t *one, const cleave_form_sou
   cleave_tensor_view_t *views = cleave_allocate_zeroed(count, sizeof *views);
   const cleave_tensor_view_t **pointers = cleave_allocate_zeroed(count, sizeof *pointers);
   int64_t *dims = cleave_allocate_zeroed(count, CLEAVE_MAX_RANK * sizeof *dims);
-  if (views == NULL || pointers == NULL || dims == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(views != NULL && pointers != NULL && dims != NULL, error);
   for (uint32_t k = 0; k < count; k++) {
     cleave_port_t port;
     CLEAVE_TRY_CLEANUP(cleave_model_input(one->model, k, &port, error));

@@ -127,9 +127,7 @@ static cleave_status_t bind_graph(cleave_session_t *session, const cleave_graph_
   if (plan != NULL && inputs != NULL && input_count == plan->source->inputs.count &&
       input_count < graph->inputs.count) {
     padded = cleave_allocate_zeroed(graph->inputs.count, sizeof *padded);
-    if (padded == NULL) {
-      CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-    }
+    CLEAVE_TRY_MEMORY_CLEANUP(padded, error);
     for (size_t k = 0; k < input_count; k++) {
       padded[k] = inputs[k];
     }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Types of one node at a time, while a script builds: what cleave_graph_infer does for whole graphs. */
-#include <string.h>
 
 #include "ops/infer/op_functions.h"
 #include "script/builder/builder.h"

@@ -73,13 +73,7 @@ static uint32_t check_port(lua_State *state, int index, const cleave_op_t *op) {
   const char *name = luaL_checkstring(state, index);
   uint32_t port = cleave_op_input_index(op, name);
   if (port == CLEAVE_INDEX_NONE) {
-    cleave_nearest_t nearest = {0};
-    char hint[128];
-    for (uint32_t k = 0; k < op->input_count; k++) {
-      cleave_nearest_offer(&nearest, name, op->inputs[k].name);
-    }
-    cleave_script_raise(state, "operator '%s' has no input '%s'%s", op->name, name,
-                        cleave_nearest_hint(&nearest, hint, sizeof hint));
+    (void)cleave_handle_raise_port(state, op, name, true);
   }
   return port;
 }
@@ -106,13 +100,7 @@ static int host_set_attribute(lua_State *state) {
   const cleave_op_t *op = cleave_node_op(editor->graph, node);
   const cleave_op_attribute_t *schema = cleave_op_find_attribute(op, name);
   if (schema == NULL) {
-    cleave_nearest_t nearest = {0};
-    char hint[128];
-    for (uint32_t k = 0; k < op->attribute_count; k++) {
-      cleave_nearest_offer(&nearest, name, op->attributes[k].value.name);
-    }
-    return cleave_script_raise(state, "operator '%s' has no attribute '%s'%s", op->name, name,
-                               cleave_nearest_hint(&nearest, hint, sizeof hint));
+    return cleave_handle_raise_attribute(state, op, name);
   }
   cleave_attribute_t attribute;
   cleave_error_t error = CLEAVE_ERROR_INIT;
@@ -135,15 +123,14 @@ static uint32_t check_output(lua_State *state, int index, const cleave_graph_t *
   const char *name = luaL_checkstring(state, index);
   cleave_nearest_t nearest = {0};
   for (size_t k = 0; k < graph->outputs.count; k++) {
-    const char *known = cleave_strings_text(&graph->strings, graph->output_names.items[k]);
+    const char *known = cleave_graph_output_name(graph, k);
     if (strcmp(known, name) == 0) {
       return (uint32_t)k;
     }
     cleave_nearest_offer(&nearest, name, known);
   }
-  char hint[128];
   cleave_script_raise(state, "g.set_output: the graph has no output '%s'%s", name,
-                      cleave_nearest_hint(&nearest, hint, sizeof hint));
+                      cleave_nearest_hint(&nearest));
   return 0;
 }
 

@@ -64,7 +64,6 @@ static uint32_t input_of_key(const cleave_op_t *op, const char *key) {
 
 static void refuse_key(const cleave_invocation_t *call, const char *key) {
   cleave_nearest_t nearest = {0};
-  char hint[128];
   for (uint32_t k = 0; k < call->op->attribute_count; k++) {
     cleave_nearest_offer(&nearest, key, call->op->attributes[k].value.name);
   }
@@ -72,7 +71,7 @@ static void refuse_key(const cleave_invocation_t *call, const char *key) {
     cleave_nearest_offer(&nearest, key, call->op->inputs[k].name);
   }
   cleave_script_raise(call->state, "operator '%s' has no attribute or input '%s'%s", call->op->name, key,
-                      cleave_nearest_hint(&nearest, hint, sizeof hint));
+                      cleave_nearest_hint(&nearest));
 }
 
 /* Values of inputs stay on the stack. */

@@ -164,9 +164,7 @@ int cleave_match_handle_index(lua_State *state) {
     }
     cleave_nearest_offer(&nearest, name, field->name);
   }
-  char hint[128];
-  return cleave_script_raise(state, "the pattern has no label '%s'%s", name,
-                             cleave_nearest_hint(&nearest, hint, sizeof hint));
+  return cleave_script_raise(state, "the pattern has no label '%s'%s", name, cleave_nearest_hint(&nearest));
 }
 
 /* ---- proposal ---- */

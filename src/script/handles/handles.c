@@ -289,7 +289,6 @@ int cleave_handle_index(lua_State *state, cleave_handle_kind_t kind, const cleav
     }
     cleave_nearest_offer(&nearest, name, field->name);
   }
-  char hint[128];
   return cleave_script_raise(state, "a %s has no field '%s'%s", KIND_NAMES[kind], name,
-                             cleave_nearest_hint(&nearest, hint, sizeof hint));
+                             cleave_nearest_hint(&nearest));
 }

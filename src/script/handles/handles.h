@@ -107,6 +107,10 @@ void cleave_handle_push_amount(lua_State *state, double amount);
  * short. */
 void cleave_handle_note_sizes(lua_State *state, cleave_value_t value, const char *what);
 
+/* Raises: the operator's schema has no attribute, input or output of this name. */
+int cleave_handle_raise_attribute(lua_State *state, const cleave_op_t *op, const char *name);
+int cleave_handle_raise_port(lua_State *state, const cleave_op_t *op, const char *name, bool is_input);
+
 /* Shape as a list: sizes, names of symbolic dimensions, "?" for unknown ones; nil if the rank is unknown. */
 void cleave_handle_push_shape(lua_State *state, const cleave_graph_t *graph, cleave_value_t value);
 /* An attribute's value; nil for NULL. */

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Fields of a node: operator, types, attributes, inputs and outputs by schema name or position, users. */
-#include <string.h>
 
 #include "base/text.h"
 #include "ops/ops.h"
@@ -113,19 +112,33 @@ static void push_users(lua_State *state, const cleave_handle_t *handle) {
   lua_pop(state, 1);
 }
 
+int cleave_handle_raise_attribute(lua_State *state, const cleave_op_t *op, const char *name) {
+  cleave_nearest_t nearest = {0};
+  for (uint32_t k = 0; k < op->attribute_count; k++) {
+    cleave_nearest_offer(&nearest, name, op->attributes[k].value.name);
+  }
+  return cleave_script_raise(state, "operator '%s' has no attribute '%s'%s", op->name, name,
+                             cleave_nearest_hint(&nearest));
+}
+
+int cleave_handle_raise_port(lua_State *state, const cleave_op_t *op, const char *name, bool is_input) {
+  const cleave_op_port_t *ports = is_input ? op->inputs : op->outputs;
+  uint32_t count = is_input ? op->input_count : op->output_count;
+  cleave_nearest_t nearest = {0};
+  for (uint32_t k = 0; k < count; k++) {
+    cleave_nearest_offer(&nearest, name, ports[k].name);
+  }
+  return cleave_script_raise(state, "operator '%s' has no %s '%s'%s", op->name, is_input ? "input" : "output",
+                             name, cleave_nearest_hint(&nearest));
+}
+
 /* Value of an attribute by name: the node's own, else its default, else nil. A name that the schema does not
  * have is an error, except for custom operators. */
 static int push_attribute_named(lua_State *state, const cleave_handle_t *handle, const char *name) {
   const cleave_graph_t *graph = graph_of(state);
   const cleave_op_t *op = cleave_node_op(graph, node_of(handle));
   if (cleave_op_has_schema(op) && cleave_op_find_attribute(op, name) == NULL) {
-    cleave_nearest_t nearest = {0};
-    char hint[128];
-    for (uint32_t k = 0; k < op->attribute_count; k++) {
-      cleave_nearest_offer(&nearest, name, op->attributes[k].value.name);
-    }
-    return cleave_script_raise(state, "operator '%s' has no attribute '%s'%s", op->name, name,
-                               cleave_nearest_hint(&nearest, hint, sizeof hint));
+    return cleave_handle_raise_attribute(state, op, name);
   }
   cleave_attribute_t attribute;
   bool has_value = cleave_op_effective_attribute(graph, node_of(handle), name, &attribute);
@@ -182,16 +195,7 @@ static int index_port(lua_State *state, const cleave_handle_t *handle, bool inpu
     const char *name = luaL_checkstring(state, 2);
     index = inputs ? cleave_op_input_index(op, name) : cleave_op_output_index(op, name);
     if (index == CLEAVE_INDEX_NONE) {
-      const cleave_op_port_t *ports = inputs ? op->inputs : op->outputs;
-      uint32_t count = inputs ? op->input_count : op->output_count;
-      cleave_nearest_t nearest = {0};
-      char hint[128];
-      for (uint32_t k = 0; k < count; k++) {
-        cleave_nearest_offer(&nearest, name, ports[k].name);
-      }
-      return cleave_script_raise(state, "operator '%s' has no %s '%s'%s", op->name,
-                                 inputs ? "input" : "output", name,
-                                 cleave_nearest_hint(&nearest, hint, sizeof hint));
+      return cleave_handle_raise_port(state, op, name, inputs);
     }
   }
   cleave_handle_push_value(state, inputs ? cleave_node_input(graph, node_of(handle), index)

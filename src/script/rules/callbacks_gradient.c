@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Callbacks of `gradient`: function(g, node, dy, ...) -> gradient of input 1, of input 2 ... */
-#include <string.h>
 
 #include "script/rules/callback.h"
 

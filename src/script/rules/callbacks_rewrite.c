@@ -3,7 +3,6 @@
  * Callbacks of `rewrite`: replace(m, g, options), and of `pass`: run(graph, options, g). While they run, `g`
  * adds to the graph through its editor.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -56,9 +55,8 @@ static cleave_value_t find_label(lua_State *state, const cleave_match_t *match, 
     }
     cleave_nearest_offer(&nearest, name, match->pattern->labels[k]);
   }
-  char hint[128];
   cleave_script_raise(state, "replace returned a value for '%s', which is not a label of the pattern%s", name,
-                      cleave_nearest_hint(&nearest, hint, sizeof hint));
+                      cleave_nearest_hint(&nearest));
   return CLEAVE_VALUE_NONE;
 }
 

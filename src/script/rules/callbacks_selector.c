@@ -28,9 +28,8 @@ static void check_method_name(lua_State *state, const char *name) {
   for (int k = 0; k < METHOD_COUNT; k++) {
     cleave_nearest_offer(&nearest, name, METHOD_NAMES[k]);
   }
-  char hint[128];
   cleave_script_raise(state, "the selector has an unknown function '%s'%s", name,
-                      cleave_nearest_hint(&nearest, hint, sizeof hint));
+                      cleave_nearest_hint(&nearest));
 }
 
 static void check_methods(lua_State *state) {

@@ -45,7 +45,6 @@ static cleave_status_t fail_part(const building_t *building, cleave_error_t *err
   cleave_nearest_t nearest = {0};
   cleave_text_t parts = {0};
   cleave_named_rule_t rule;
-  char hint[128];
   for (uint32_t k = 0; part[0] == '/' && cleave_named_rule_at(k, &rule); k++) {
     if (is_of_library(building, &rule)) {
       cleave_text_format(&parts, "%s%s", parts.length == 0 ? "" : ", ", rule.name);
@@ -56,7 +55,7 @@ static cleave_status_t fail_part(const building_t *building, cleave_error_t *err
   if (parts.length > 0) {
     status = cleave_error_set(error, CLEAVE_ERROR_RULE, "library '%.*s' has no rule '%.64s'%s; it has: %s",
                               (int)building->library_length, building->name, part + 1,
-                              cleave_nearest_hint(&nearest, hint, sizeof hint), cleave_text_get(&parts));
+                              cleave_nearest_hint(&nearest), cleave_text_get(&parts));
   }
   cleave_text_deinit(&parts);
   return status;

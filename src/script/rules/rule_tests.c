@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Building the graph of a rule test: the words of model scripts, in the interpreter of the rule file. */
-#include <stdio.h>
 #include <string.h>
 
 #include "script/builder/builder.h"

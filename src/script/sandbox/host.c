@@ -47,10 +47,9 @@ static const cleave_op_t *check_op(lua_State *state, int index) {
   return lua_touserdata(state, index);
 }
 
-static int push_missing(lua_State *state, const cleave_nearest_t *nearest) {
-  char hint[128];
+static int push_missing(lua_State *state, cleave_nearest_t *nearest) {
   lua_pushnil(state);
-  lua_pushstring(state, cleave_nearest_hint(nearest, hint, sizeof hint));
+  lua_pushstring(state, cleave_nearest_hint(nearest));
   return 2;
 }
 
@@ -148,8 +147,7 @@ const char *cleave_host_dtype_hint(const char *name, char *buffer, size_t size) 
       cleave_nearest_offer(&nearest, name, cleave_dtype_name((cleave_dtype_t)k));
     }
   }
-  (void)cleave_nearest_hint(&nearest, buffer, size);
-  size_t used = strlen(buffer);
+  size_t used = (size_t)snprintf(buffer, size, "%s", cleave_nearest_hint(&nearest));
   const char *before = "; there are ";
   for (int k = 1; k <= CLEAVE_DTYPE_BF16; k++) {
     if (cleave_dtype_is_valid(k) && used < size) {
@@ -179,7 +177,6 @@ static int host_dtype(lua_State *state) {
 static int host_hint(lua_State *state) {
   const char *wanted = luaL_checkstring(state, 1);
   cleave_nearest_t nearest = {0};
-  char hint[128];
   luaL_checktype(state, 2, LUA_TTABLE);
   lua_Integer count = (lua_Integer)lua_rawlen(state, 2);
   lua_settop(state, 2);
@@ -189,7 +186,7 @@ static int host_hint(lua_State *state) {
     }
     lua_pop(state, 1); /* the list keeps the string alive */
   }
-  lua_pushstring(state, cleave_nearest_hint(&nearest, hint, sizeof hint));
+  lua_pushstring(state, cleave_nearest_hint(&nearest));
   return 1;
 }
 

@@ -53,9 +53,7 @@ static cleave_status_t make_plan(const finder_t *finder, const char *precision, 
   cleave_status_t status = CLEAVE_OK;
   cleave_setting_t *settings = cleave_allocate(own->setting_count + 2, sizeof *settings);
   bool *known = cleave_allocate_zeroed(own->setting_count + 2, sizeof *known);
-  if (settings == NULL || known == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(settings != NULL && known != NULL, error);
   for (size_t k = 0; k < own->setting_count; k++) {
     settings[k] = own->settings[k];
     known[k] = finder->options->known != NULL && finder->options->known[k];

@@ -91,8 +91,7 @@ static cleave_status_t compare_output(const equality_t *equality, const cleave_v
   CLEAVE_TRY(cleave_verify_compare(options, rounding, index, &found, expected, &result, error));
   if (!result.matches) {
     cleave_text_add(report, "equal: ");
-    cleave_check_explain(cleave_strings_text(&graph->strings, graph->output_names.items[index]), &found,
-                         expected, &result, report);
+    cleave_check_explain(cleave_graph_output_name(graph, index), &found, expected, &result, report);
     cleave_text_add(report, "\n");
   }
   return CLEAVE_OK;

@@ -14,9 +14,7 @@ cleave_status_t cleave_rule_check_load(const cleave_rule_source_t *source,
   cleave_setting_t *settings = cleave_allocate_zeroed(count, sizeof *settings);
   bool *known = cleave_allocate_zeroed(count, sizeof *known);
   cleave_status_t status = CLEAVE_OK;
-  if (settings == NULL || known == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(settings != NULL && known != NULL, error);
   for (size_t k = 0; k < count; k++) {
     settings[k] = k < given ? options->settings[k] : test->settings[k - given];
     known[k] = true;

@@ -165,9 +165,7 @@ cleave_status_t cleave_check_reference(const cleave_graph_t *graph, cleave_tenso
   for (size_t k = 0; k < output_count; k++) {
     outputs[k] = NULL;
   }
-  if (views == NULL || pointers == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(views != NULL && pointers != NULL, error);
   for (size_t k = 0; k < input_count; k++) {
     views[k] = cleave_tensor_view(inputs[k]);
     pointers[k] = &views[k];

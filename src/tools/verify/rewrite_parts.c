@@ -3,8 +3,6 @@
 // an input of the other part as well, whether that reads it or not.
 #include "tools/verify/rewrite_parts.h"
 
-#include <string.h>
-
 #include "graph/extract.h"
 #include "graph/order.h"
 
@@ -194,9 +192,7 @@ cleave_status_t cleave_rewrite_parts_find(const cleave_plan_t *plan, const cleav
   cleave_status_t status = CLEAVE_OK;
   search.result_of = cleave_allocate(2 * sources + results, sizeof *search.result_of);
   search.is_changed = cleave_allocate_zeroed(nodes + sources, sizeof *search.is_changed);
-  if (search.result_of == NULL || search.is_changed == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(search.result_of != NULL && search.is_changed != NULL, error);
   for (size_t k = 0; k < sources + results; k++) {
     search.result_of[k] = CLEAVE_VALUE_NONE;
   }

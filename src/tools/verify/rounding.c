@@ -285,9 +285,7 @@ static cleave_status_t measure(cleave_rounding_t *rounding, cleave_error_t *erro
   cleave_status_t status = CLEAVE_OK;
   sizes_t *sizes = cleave_allocate_zeroed(count + 1, sizeof *sizes);
   double *tolerances = cleave_allocate_zeroed(count * CLEAVE_CHECK_SIZES + 1, sizeof *tolerances);
-  if (sizes == NULL || tolerances == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(sizes != NULL && tolerances != NULL, error);
   for (uint64_t run = 1; run <= RUNS; run++) {
     CLEAVE_TRY_CLEANUP(run_disturbed(rounding, run, sizes, error));
   }

@@ -145,9 +145,7 @@ static cleave_status_t run_tapped(verifier_t *verifier, cleave_error_t *error) {
   uint32_t outputs = (uint32_t)verifier->graph->outputs.count;
   cleave_tensor_t **results = cleave_allocate_zeroed((size_t)outputs + count, sizeof *results);
   verifier->taps = cleave_allocate_zeroed(count, sizeof(cleave_tensor_t *));
-  if (results == NULL || verifier->taps == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(results != NULL && verifier->taps != NULL, error);
   verifier->tap_count = count;
   if (count == 0) {
     goto cleanup;
@@ -291,9 +289,7 @@ static cleave_status_t run_round(verifier_t *verifier, const item_set_t *set, co
   if (item->verdict != CLEAVE_VERIFY_MATCH) {
     item->inputs = cleave_allocate_zeroed(region->input_count, sizeof *item->inputs);
     item->outputs = cleave_allocate_zeroed(region->output_count, sizeof *item->outputs);
-    if (item->inputs == NULL || item->outputs == NULL) {
-      CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-    }
+    CLEAVE_TRY_MEMORY_CLEANUP(item->inputs != NULL && item->outputs != NULL, error);
     item->input_count = region->input_count;
     for (uint32_t k = 0; k < region->input_count; k++) {
       item->inputs[k] = cleave_tensor_retain(tensors[k]);

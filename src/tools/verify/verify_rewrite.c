@@ -3,8 +3,6 @@
 // values as further outputs.
 #include "tools/verify/verify_rewrite.h"
 
-#include <string.h>
-
 #include "backend/region/view.h"
 #include "graph/clone.h"
 #include "tools/verify/rewrite_parts.h"
@@ -183,9 +181,7 @@ static cleave_status_t keep_values(const rewrites_t *rewrites, const cleave_rewr
   tapped.results = cleave_allocate_zeroed(tapped.result_count, sizeof *tapped.results);
   item->inputs = cleave_allocate_zeroed(count, sizeof *item->inputs);
   item->outputs = cleave_allocate_zeroed(1, sizeof *item->outputs);
-  if (tapped.results == NULL || item->inputs == NULL || item->outputs == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(tapped.results != NULL && item->inputs != NULL && item->outputs != NULL, error);
   CLEAVE_TRY_CLEANUP(cleave_check_reference(tapped.graph, options->inputs, options->input_count,
                                             options->threads, tapped.results, tapped.result_count, error));
   item->input_count = (uint32_t)count;

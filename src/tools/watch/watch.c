@@ -5,7 +5,6 @@
 #include "tools/watch/watch.h"
 
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

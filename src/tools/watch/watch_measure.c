@@ -53,8 +53,7 @@ static cleave_status_t compare_output(const cleave_watch_measure_t *measure, uin
   if (index == 0 || !(difference <= reload->largest_difference)) {
     reload->largest_difference = difference;
     reload->relative_difference = relative;
-    reload->largest_output =
-        cleave_strings_text(&measure->graph->strings, measure->graph->output_names.items[index]);
+    reload->largest_output = cleave_graph_output_name(measure->graph, index);
   }
   return CLEAVE_OK;
 }

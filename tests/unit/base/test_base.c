@@ -169,8 +169,7 @@ UNIT_TEST(finds_the_name_that_was_meant) {
   }
   cleave_nearest_t none = {0};
   cleave_nearest_offer(&none, "Softmax", "Relu");
-  char hint[64];
-  ck_assert_str_eq(cleave_nearest_hint(&none, hint, sizeof hint), "");
+  ck_assert_str_eq(cleave_nearest_hint(&none), "");
 }
 
 UNIT_TEST(text_grows_and_a_failed_append_is_seen) {
@@ -187,6 +186,23 @@ UNIT_TEST(text_grows_and_a_failed_append_is_seen) {
   (void)cleave_memory_fail_after(-1);
   unit_fails(cleave_text_check(&text, e), CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory");
   cleave_text_deinit(&text);
+}
+
+UNIT_TEST(rows_become_aligned_columns) {
+  cleave_text_t rows = {0};
+  cleave_text_t table = {0};
+  cleave_text_add(&rows, "name\tcount\twhat\n");
+  cleave_text_align(&table, cleave_text_get(&rows), "lrl", "<", ">");
+  ck_assert_str_eq(cleave_text_get(&table), ""); /* only a heading */
+  cleave_text_show(&rows, "%s\t%d\t%s\n", "a\tb\n", 7, "x");
+  cleave_text_add(&rows, "\xc3\xa4\t12345678\t\033[1mbold\033[0m\n");
+  cleave_text_align(&table, cleave_text_get(&rows), "lrl", "<", ">");
+  ck_assert_str_eq(cleave_text_get(&table),
+                   "  <name       count  what>\n"
+                   "  a\\tb\\n         7  x\n"
+                   "  \xc3\xa4       12345678  \033[1mbold\033[0m\n");
+  cleave_text_deinit(&table);
+  cleave_text_deinit(&rows);
 }
 
 /* What is shown for these arguments, in a buffer that is large enough. */

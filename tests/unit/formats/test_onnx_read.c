@@ -2,7 +2,6 @@
 /* Reading models: names and order, weights, external data, functions, and what is refused with which words.
  */
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "onnx_builder.h"
 #include "ops/infer.h"

@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <limits.h>
 #include <math.h>
-#include <unistd.h>
 
 #include "backend/registry/registry.h"
 #include "unit.h"

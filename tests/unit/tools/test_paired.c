@@ -2,8 +2,6 @@
 // What the times of two sessions that ran by turns say: a change is told with an interval, from pairs.
 #include "tools/verify/paired.h"
 
-#include <math.h>
-
 #include "unit.h"
 
 /* `count` pairs: the first takes 10 ms and more each time, the second `percent[k]` percent longer. */

@@ -176,10 +176,7 @@ cleave_status_t cleave_onnx_builder_infer(cleave_onnx_builder_t *builder, cleave
   cleave_node_type_t *types = cleave_allocate_zeroed((size_t)input_count + output_count, sizeof *types);
   const cleave_node_type_t **inputs = cleave_allocate_zeroed((size_t)input_count + 1, sizeof *inputs);
   cleave_status_t status = CLEAVE_OK;
-  if (types == NULL || inputs == NULL) {
-    status = cleave_error_out_of_memory(error);
-    goto cleanup;
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(types != NULL && inputs != NULL, error);
   cleave_node_type_t *outputs = types + input_count;
   for (uint32_t k = 0; k < input_count; k++) {
     cleave_value_t value = cleave_node_input(graph, node, k);

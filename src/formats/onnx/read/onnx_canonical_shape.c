@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Canonical forms of operators that move data and reduce: mostly attributes that became inputs. */
-#include <string.h>
 
 #include "formats/onnx/read/onnx_canonical.h"
 

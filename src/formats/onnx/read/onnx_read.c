@@ -27,7 +27,6 @@ typedef struct reader {
   CLEAVE_ARRAY(waiter_t) waiters;
   CLEAVE_ARRAY(uint32_t) ready; /* nodes whose last missing value came; a queue */
   size_t ready_head;
-  size_t pending_count;
 } reader_t;
 
 static const char *name_of(const reader_t *reader, cleave_string_t name) {
@@ -411,10 +410,7 @@ static cleave_status_t add_nodes(reader_t *reader, cleave_error_t *error) {
   bool *is_produced = cleave_allocate_zeroed(reader->builder.name_count, sizeof *is_produced);
   cleave_status_t status = CLEAVE_OK;
   size_t added = 0;
-  if (missing == NULL || is_produced == NULL) {
-    status = cleave_error_out_of_memory(error);
-    goto cleanup;
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(missing != NULL && is_produced != NULL, error);
   for (uint32_t k = 0; k < count; k++) {
     CLEAVE_TRY_CLEANUP(wait_for_inputs(reader, k, &missing[k], error));
     if (missing[k] == 0) {
@@ -482,11 +478,9 @@ static cleave_status_t read_model(cleave_onnx_model_t *model, cleave_error_t *er
   reader.infos = cleave_allocate(count, sizeof *reader.infos);
   reader.waiting = cleave_allocate(count, sizeof *reader.waiting);
   reader.is_symbol = cleave_allocate_zeroed(count, sizeof *reader.is_symbol);
-  if (reader.builder.values == NULL || reader.builder.is_used == NULL || reader.infos == NULL ||
-      reader.waiting == NULL || reader.is_symbol == NULL) {
-    status = cleave_error_out_of_memory(error);
-    goto cleanup;
-  }
+  CLEAVE_TRY_MEMORY_CLEANUP(reader.builder.values != NULL && reader.builder.is_used != NULL &&
+                                reader.infos != NULL && reader.waiting != NULL && reader.is_symbol != NULL,
+                            error);
   memset(reader.builder.values, 0xff, count * sizeof *reader.builder.values);
   memset(reader.infos, 0xff, count * sizeof *reader.infos);
   memset(reader.waiting, 0xff, count * sizeof *reader.waiting);

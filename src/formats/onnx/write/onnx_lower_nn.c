@@ -2,7 +2,6 @@
 /* Bodies of normalisations, recurrent layers that start with the batch, and attention, as ONNX defines them.
  * Statistics are taken in the type of `stash_type`, float32, or in float64 if the data has that. */
 #include <math.h>
-#include <string.h>
 
 #include "formats/onnx/write/onnx_lowering.h"
 

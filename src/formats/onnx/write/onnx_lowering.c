@@ -2,8 +2,6 @@
 /* Bodies of lowered operators, node by node. */
 #include "formats/onnx/write/onnx_lowering.h"
 
-#include <string.h>
-
 static const cleave_value_record_t *source_input(const cleave_lowering_t *l, uint32_t index) {
   cleave_value_t value = cleave_node_input(l->source, l->node, index);
   return cleave_value_exists(value) ? cleave_graph_value(l->source, value) : NULL;

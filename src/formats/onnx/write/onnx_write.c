@@ -6,7 +6,6 @@
 #include "formats/onnx/write/onnx_write.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "formats/onnx/onnx_proto.h"
 #include "ops/ops.h"

@@ -46,7 +46,7 @@ static cleave_status_t name_outputs(cleave_onnx_writer_t *writer, cleave_error_t
   const cleave_graph_t *graph = writer->graph;
   for (size_t k = 0; k < graph->outputs.count; k++) {
     cleave_value_t value = cleave_graph_output(graph, k);
-    const char *name = cleave_strings_text(&graph->strings, graph->output_names.items[k]);
+    const char *name = cleave_graph_output_name(graph, k);
     const char **value_name = &writer->value_names[value.index];
     name = name[0] != '\0' ? name : cleave_value_name(graph, value);
     bool is_free = *value_name != NULL && !writer->is_needed[value.index];

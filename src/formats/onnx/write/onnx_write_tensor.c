@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* TensorProto as it is written: raw data, little-endian as in memory; strings one by one. */
-#include <string.h>
 
 #include "formats/onnx/onnx_proto.h"
 #include "formats/onnx/write/onnx_write.h"

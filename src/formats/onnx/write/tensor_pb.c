@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Files that hold one TensorProto. Nothing in them says that they do: other messages are recognised by their
  * fields. */
-#include <string.h>
 
 #include "formats/onnx/onnx.h"
 #include "formats/onnx/onnx_proto.h"
