@@ -87,7 +87,7 @@ local included, options = {}, {}
 for _, path in ipairs {
   "canonical/activations.lua", "canonical/normalization.lua", "canonical/einsum.lua",
   "canonical/recurrent.lua", "canonical/training.lua", "parts/qlinear.lua", "parts/int8.lua",
-  "parts/quantized.lua", "parts/precision.lua",
+  "parts/quantized.lua", "parts/weights.lua", "parts/precision.lua",
 } do
   local part = include(path)
   table.move(part, 1, #part, #included + 1, included)

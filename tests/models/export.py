@@ -137,8 +137,8 @@ class CachedGpt(Gpt):
         return (self.head(self.norm(x)), *present)
 
 
-def cached_inputs(length=5, past=11):
-    return torch.randint(0, 8000, (1, length)), *(torch.randn(1, 6, past, 64) for _ in range(12))
+def cached_inputs(layers=6, heads=6, words=8000, length=5, past=11):
+    return torch.randint(0, words, (1, length)), *(torch.randn(1, heads, past, 64) for _ in range(2 * layers))
 
 
 class Lstm(nn.Module):
@@ -215,20 +215,30 @@ def sequence(*names):
 
 
 BERT_NAMES = ["ids", "mask", "kinds"]
-CACHE_NAMES = [f"{kind}_{k}" for k in range(6) for kind in ("key", "value")]
-CACHE_AXES = {"ids": {0: "N", 1: "T"}, "logits": {0: "N", 1: "T"},
-              **{f"past_{name}": {0: "N", 2: "P"} for name in CACHE_NAMES},
-              **{f"present_{name}": {0: "N", 2: "total"} for name in CACHE_NAMES}}
+
+
+def cached(make, inputs, layers):
+    """A model with caches of keys and values, as an entry of MODELS."""
+    names = [f"{kind}_{k}" for k in range(layers) for kind in ("key", "value")]
+    past, present = [f"past_{name}" for name in names], [f"present_{name}" for name in names]
+    axes = {"ids": {0: "N", 1: "T"}, "logits": {0: "N", 1: "T"}, **{name: {0: "N", 2: "P"} for name in past},
+            **{name: {0: "N", 2: "total"} for name in present}}
+    return make, inputs, ["ids"] + past, ["logits"] + present, axes
+
+
 MODELS = {
     "bert_base": (Bert, bert_inputs, BERT_NAMES, ["hidden", "pooled"], sequence(*BERT_NAMES, "hidden")),
     "bert_base_static": (Bert, bert_inputs, BERT_NAMES, ["hidden", "pooled"], None),
     "gpt": (Gpt, lambda: (torch.randint(0, 8000, (1, 64)),), ["ids"], ["logits"], sequence("ids", "logits")),
-    "gpt_cached": (CachedGpt, cached_inputs, ["ids"] + [f"past_{name}" for name in CACHE_NAMES],
-                   ["logits"] + [f"present_{name}" for name in CACHE_NAMES], CACHE_AXES),
+    "gpt_cached": cached(CachedGpt, cached_inputs, 6),
     "unet": (UNet, image(256), ["x"], ["y"], batch("x", "y")),
     "lstm": (Lstm, lambda: (torch.randint(0, 5000, (1, 32)),), ["x"], ["y"], sequence("x")),
     "gru": (Gru, lambda: (torch.randn(1, 50, 80),), ["x"], ["y", "state"], sequence("x")),
 }
+
+
+# The sizes of GPT-2 (124 million parameters): exported only if it is named.
+LARGE = {"gpt2_cached": cached(lambda: CachedGpt(12, 768, 12, 50257, 1024), lambda: cached_inputs(12, 12, 50257), 12)}
 
 
 def vision(name):
@@ -267,7 +277,7 @@ def export(folder, name, opset):
     target = f"{folder}/{name}_op{opset}"
     if os.path.exists(f"{target}/model.onnx"):
         return
-    make, inputs, input_names, output_names, axes = MODELS[name] if name in MODELS else vision(name)
+    make, inputs, input_names, output_names, axes = {**MODELS, **LARGE}.get(name) or vision(name)
     torch.manual_seed(0)
     model, values = randomise(make()), inputs()
     with torch.no_grad():
@@ -293,7 +303,7 @@ def main(arguments):
     wanted = arguments[1:] or [f"{name}@{opset}" for opset in (13, 17) for name in names]
     for item in wanted:
         name, _, opset = item.partition("@")
-        if name not in names + MORE:
+        if name not in names + MORE + list(LARGE):
             sys.exit(f"export.py: model '{name}' is unknown; expected one of {', '.join(names + MORE)}")
         for version in [int(opset)] if opset else [13, 17]:
             export(arguments[0], name, version)

@@ -17,18 +17,19 @@ static int64_t count_panels(const kernel_matrix_t *matrix) {
   return (matrix->columns - 1) / KERNEL_MATRIX_PANEL + 1;
 }
 
-static int64_t block_rows(const kernel_matrix_t *matrix) {
+int64_t kernel_matrix_block_rows(const kernel_matrix_t *matrix) {
   int64_t rows = BLOCK / (matrix->depth < MATRIX_DEPTH ? matrix->depth : MATRIX_DEPTH);
   return (rows < MAX_ROWS ? rows : MAX_ROWS) / MATRIX_ROWS * MATRIX_ROWS;
 }
 
 int64_t kernel_matrix_units(const kernel_matrix_t *matrix) {
-  int64_t blocks = (matrix->rows - 1) / block_rows(matrix) + 1;
+  int64_t blocks = (matrix->rows - 1) / kernel_matrix_block_rows(matrix) + 1;
   return blocks * count_panels(matrix);
 }
 
 int64_t kernel_matrix_grain(const kernel_matrix_t *matrix) {
-  int64_t rows = block_rows(matrix) < matrix->rows ? block_rows(matrix) : matrix->rows;
+  int64_t rows =
+      kernel_matrix_block_rows(matrix) < matrix->rows ? kernel_matrix_block_rows(matrix) : matrix->rows;
   return GRAIN / (rows * matrix->depth * KERNEL_MATRIX_PANEL) + 1;
 }
 
@@ -38,8 +39,8 @@ void kernel_matrix_run(const kernel_matrix_t *matrix, const kernel_matrix_data_t
   while (begin < end) {
     int64_t panel = begin % panels;
     int64_t last = end - begin < panels - panel ? panel + (end - begin) : panels;
-    int64_t row = begin / panels * block_rows(matrix);
-    int64_t next = row + block_rows(matrix);
+    int64_t row = begin / panels * kernel_matrix_block_rows(matrix);
+    int64_t next = row + kernel_matrix_block_rows(matrix);
     kernel_matrix_block(matrix, data, row, next < matrix->rows ? next : matrix->rows, panel, last);
     begin += last - panel;
   }

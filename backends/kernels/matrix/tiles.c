@@ -4,14 +4,8 @@
 #include "kernels/matrix/tiles.h"
 
 #include <math.h>
-#include <string.h>
 
-enum { PANEL = KERNEL_MATRIX_PANEL, HALF = PANEL / 2 };
-
-typedef float vector_t __attribute__((vector_size(HALF * sizeof(float))));
-typedef int32_t mask_t __attribute__((vector_size(HALF * sizeof(float))));
-
-#define TILE_INLINE static inline __attribute__((always_inline))
+#include "kernels/matrix/vectors.h"
 
 /* Where a tile lies, and which part of the depth it adds. */
 typedef struct tile {
@@ -26,44 +20,6 @@ typedef struct tile {
   int64_t depth;
   bool is_last; /* part of the depth */
 } tile_t;
-
-TILE_INLINE vector_t load(const float *from) {
-  vector_t out;
-  memcpy(&out, from, sizeof(out));
-  return out;
-}
-
-TILE_INLINE vector_t choose(mask_t mask, vector_t yes, vector_t no) {
-  return (vector_t)((mask & (mask_t)yes) | (~mask & (mask_t)no));
-}
-
-TILE_INLINE vector_t all(float value) {
-  return (vector_t){value, value, value, value, value, value, value, value};
-}
-
-TILE_INLINE vector_t bounded(vector_t value, vector_t low, vector_t high) {
-  value = choose(value < low, low, value);
-  return choose(value > high, high, value);
-}
-
-/* 16 floats, of which `width` are there. */
-TILE_INLINE void load_row(const float *from, int64_t width, vector_t out[2]) {
-  float row[PANEL] = {0};
-  if (width < PANEL) {
-    memcpy(row, from, (size_t)width * sizeof(float));
-    from = row;
-  }
-  out[0] = load(from);
-  out[1] = load(from + HALF);
-}
-
-TILE_INLINE void store_row(float *to, int64_t width, const vector_t values[2]) {
-  float row[PANEL];
-  memcpy(width < PANEL ? row : to, values, sizeof(row));
-  if (width < PANEL) {
-    memcpy(to, row, (size_t)width * sizeof(float));
-  }
-}
 
 TILE_INLINE void begin_sums(vector_t sums[MATRIX_ROWS][2], const tile_t *tile, const int rows) {
   vector_t bias[2] = {all(0), all(0)};
@@ -116,15 +72,15 @@ static void compute_tile(const tile_t *tile, int64_t rows) {
   }
 }
 
-/* Rows `begin` to `end` of one panel, whose columns start at `column`, over the part of the depth from `from`
- * on. */
-static void compute_panel(const kernel_matrix_t *matrix, const kernel_matrix_data_t *data, int64_t column,
-                          int64_t from, int64_t begin, int64_t end) {
+void kernel_matrix_part(const kernel_matrix_t *matrix, const kernel_matrix_data_t *data,
+                        const kernel_matrix_part_t *part, int64_t begin, int64_t end) {
+  int64_t column = part->column;
+  int64_t from = part->from;
   int64_t width = matrix->columns - column;
   int64_t left = matrix->depth - from;
   const float *start = from > 0 ? data->y : data->sum;
   tile_t tile = {.matrix = matrix,
-                 .weights = data->weights + column * matrix->depth + from * PANEL,
+                 .weights = part->weights,
                  .bias = from > 0 || data->bias == NULL ? NULL : data->bias + column,
                  .start_stride = from > 0 ? matrix->y_stride : matrix->sum_stride,
                  .width = width < PANEL ? width : PANEL,
@@ -142,7 +98,10 @@ void kernel_matrix_block(const kernel_matrix_t *matrix, const kernel_matrix_data
                          int64_t end, int64_t first, int64_t last) {
   for (int64_t from = 0; from < matrix->depth; from += MATRIX_DEPTH) {
     for (int64_t panel = first; panel < last; panel++) {
-      compute_panel(matrix, data, panel * PANEL, from, begin, end);
+      int64_t column = panel * PANEL;
+      const kernel_matrix_part_t part = {
+          .column = column, .from = from, .weights = data->weights + column * matrix->depth + from * PANEL};
+      kernel_matrix_part(matrix, data, &part, begin, end);
     }
   }
 }

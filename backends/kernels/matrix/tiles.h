@@ -5,9 +5,25 @@
 
 #include "kernels/matrix/matrix.h"
 
+/* Rows of a block; the last one may have fewer. matrix.c. */
+int64_t kernel_matrix_block_rows(const kernel_matrix_t *matrix);
+
 /* Rows `begin` to `end` times panels `first` to `last`. */
 void kernel_matrix_block(const kernel_matrix_t *matrix, const kernel_matrix_data_t *data, int64_t begin,
                          int64_t end, int64_t first, int64_t last);
+
+/* A part of the depth of one panel: columns from `column` on, MATRIX_DEPTH elements of the depth from `from`
+ * on or what is left of it, and its weights, [elements, 16]. */
+typedef struct kernel_matrix_part {
+  int64_t column;
+  int64_t from;
+  const float *weights;
+} kernel_matrix_part_t;
+
+/* Rows `begin` to `end` times the part, which is added to y unless it is the first; data->weights is not
+ * read. */
+void kernel_matrix_part(const kernel_matrix_t *matrix, const kernel_matrix_data_t *data,
+                        const kernel_matrix_part_t *part, int64_t begin, int64_t end);
 
 /* Rows of a tile, and most elements of the depth that are added up at once. */
 enum { MATRIX_ROWS = 6, MATRIX_DEPTH = 768 };

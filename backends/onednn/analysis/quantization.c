@@ -39,8 +39,40 @@ static cleave_status_t read_scales(analysis_t *analysis, node_t *node, const cle
     }
   }
   out->scale = scales[0];
-  out->scales = out->count > 1 ? scales : NULL;
+  out->scales = out->count > 1 || out->block > 0 ? scales : NULL;
   return CLEAVE_OK;
+}
+
+// Scales have the shape of the integers, except along the axis, where there is one per block.
+static bool blocks_fit(const cleave_value_view_t *integers, const cleave_value_view_t *scale,
+                       const onednn_quantization_t *numbers) {
+  onednn_shape_t shape = onednn_shape_of(integers);
+  onednn_shape_t own = onednn_shape_of(scale);
+  bool fits = numbers->axis >= 0 && own.rank == shape.rank && onednn_shape_known(&shape);
+  for (int32_t d = 0; fits && d < shape.rank; d++) {
+    int64_t expected =
+        d == numbers->axis ? (shape.dims[d] + numbers->block - 1) / numbers->block : shape.dims[d];
+    fits = own.dims[d] == expected;
+  }
+  return fits;
+}
+
+int64_t onednn_quantization_index(const onednn_quantization_t *numbers, const onednn_shape_t *shape,
+                                  int64_t index) {
+  if (numbers->scales == NULL) {
+    return 0;
+  }
+  int64_t inner = 1;
+  for (int32_t d = numbers->axis + 1; d < shape->rank; d++) {
+    inner *= shape->dims[d];
+  }
+  int64_t length = shape->dims[numbers->axis];
+  int64_t at = index / inner % length;
+  if (numbers->block == 0) {
+    return at;
+  }
+  int64_t groups = (length - 1) / numbers->block + 1;
+  return (index / inner / length * groups + at / numbers->block) * inner + index % inner;
 }
 
 static cleave_status_t read_zeros(analysis_t *analysis, node_t *node, const cleave_value_view_t *zero,
@@ -83,14 +115,17 @@ cleave_status_t onednn_quantization_read(const onednn_analysis_t *analysis, cons
       numbers->tensor.dtype != CLEAVE_DTYPE_F32) {
     return refuse(analysis, node, "expected 8-bit integers and float32");
   }
-  if (cleave_view_int(node, "block_size", 0) != 0) {
-    return refuse(analysis, node, "its scales are of blocks");
-  }
   if (scale == NULL || !onednn_is_constant(scale) || scale->tensor.dtype != CLEAVE_DTYPE_F32) {
     return refuse(analysis, node, "its scale is not a float32 constant");
   }
   out->count = cleave_view_element_count(&scale->tensor);
-  if (out->count > 1) {
+  out->block = cleave_view_int(node, "block_size", 0);
+  if (out->block != 0) {
+    out->axis = onednn_axis(cleave_view_int(node, "axis", 1), integers->tensor.rank);
+    if (out->block < 0 || !blocks_fit(integers, scale, out)) {
+      return refuse(analysis, node, "its scales do not fit its blocks");
+    }
+  } else if (out->count > 1) {
     onednn_shape_t shape = onednn_shape_of(integers);
     out->axis = shape.rank > 0 ? onednn_axis(cleave_view_int(node, "axis", 1), shape.rank) : -1;
     if (out->axis < 0 || shape.dims[out->axis] != out->count) {
@@ -108,11 +143,20 @@ bool onednn_quantization_equal(const onednn_quantization_t *a, const onednn_quan
   return a->scales == NULL && b->scales == NULL && a->scale == b->scale && a->zero_point == b->zero_point;
 }
 
+static const cleave_attribute_view_t *attribute_of(const cleave_region_view_t *region, uint32_t fusion,
+                                                   const char *name) {
+  return fusion < region->fusion_count ? cleave_view_fusion_attribute(region, fusion, name) : NULL;
+}
+
 bool onednn_multiplies_bytes(const cleave_region_view_t *region, uint32_t fusion) {
-  const cleave_attribute_view_t *attribute =
-      fusion < region->fusion_count ? cleave_view_fusion_attribute(region, fusion, "precision") : NULL;
+  const cleave_attribute_view_t *attribute = attribute_of(region, fusion, "precision");
   return attribute != NULL && attribute->kind == CLEAVE_ATTRIBUTE_STRING &&
          cleave_view_text_equal(attribute->s, "int8");
+}
+
+bool onednn_reads_integers(const cleave_region_view_t *region, uint32_t fusion) {
+  const cleave_attribute_view_t *attribute = attribute_of(region, fusion, "integers");
+  return attribute != NULL && attribute->kind == CLEAVE_ATTRIBUTE_INT && attribute->i != 0;
 }
 
 // The dimension of the weights that is the product's output; -1: one that has several in it.
@@ -151,8 +195,8 @@ static cleave_status_t check_weights(analysis_t *analysis, node_t *node) {
   if (weights.zero_point != 0 || weights.zeros != NULL) {
     return refuse(analysis, node, "its weights have zero points; oneDNN multiplies symmetric ones");
   }
-  if (weights.scales != NULL &&
-      (!onednn_is_constant(integers) || weights.axis != output_axis(node, integers->tensor.rank))) {
+  if (weights.scales != NULL && (weights.block > 0 || !onednn_is_constant(integers) ||
+                                 weights.axis != output_axis(node, integers->tensor.rank))) {
     return refuse(analysis, node, "the scales of its weights are not those of output channels");
   }
   const char *saturates = onednn_bytes_saturate();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Numbers that are stored as 8-bit integers: number = (integer - zero point) * scale, with one scale for all,
- * or one per index of an axis. Definitions: the ONNX operators QuantizeLinear-21 and DequantizeLinear-21,
- * without blocks, with constant parameters.
+ * one per index of an axis, or one per block of an axis and index of the others. Definitions: the ONNX
+ * operators QuantizeLinear-21 and DequantizeLinear-21, with constant parameters.
  */
 #ifndef ONEDNN_QUANTIZATION_H
 #define ONEDNN_QUANTIZATION_H
@@ -12,23 +12,32 @@
 typedef struct onednn_quantization {
   float scale; /* if there is one for all */
   int32_t zero_point;
-  int32_t axis;         /* of the tensor, if there are several */
-  int64_t count;        /* of scales */
+  int32_t axis;  /* of the tensor, if there are several */
+  int64_t count; /* of scales */
+  int64_t block; /* indices of the axis that share scales; 0: no blocks, and scales are for an axis alone */
   const float *scales;  /* or NULL: one for all */
   const int32_t *zeros; /* one per scale, or NULL: zero_point */
 } onednn_quantization_t;
 
 /* What a QuantizeLinear or DequantizeLinear says. Lists come from the arena. CLEAVE_ERROR_UNSUPPORTED, with
- * the reason, for parameters that are not constant float32, for blocks, and for integers of other sizes. */
+ * the reason, for parameters that are not constant float32, and for integers of other sizes. */
 CLEAVE_MUST_USE cleave_status_t onednn_quantization_read(const onednn_analysis_t *analysis,
                                                          const cleave_node_view_t *node,
                                                          onednn_quantization_t *out);
+
+/* The scale of element `index` of a row-major tensor of this shape. */
+int64_t onednn_quantization_index(const onednn_quantization_t *numbers, const onednn_shape_t *shape,
+                                  int64_t index);
 
 /* Are both one scale and zero point for all, and the same? */
 bool onednn_quantization_equal(const onednn_quantization_t *a, const onednn_quantization_t *b);
 
 /* Does the fusion of this node multiply 8-bit integers (its attribute `precision = "int8"`)? */
 bool onednn_multiplies_bytes(const cleave_region_view_t *region, uint32_t fusion);
+
+/* Does it read weights as integers, of 8 bits or fewer, and data as float32 (its attribute `weights =
+ * "integers"`)? */
+bool onednn_reads_integers(const cleave_region_view_t *region, uint32_t fusion);
 
 /* Checks the DequantizeLinear nodes of a fusion, and a product of 8-bit integers: its weights are such,
  * signed, without zero points, with one scale or one per output channel. */

@@ -45,18 +45,27 @@ cleave_status_t onednn_emit_matrix(onednn_plan_t *plan, const onednn_kernel_t *k
   if (context == NULL) {
     return onednn_plan_out_of_memory(plan);
   }
-  *context = (onednn_matrix_loop_t){.matrix = request->matrix, .has_bias = request->has_bias};
-  kernel_matrix_t *matrix = &context->matrix;
-  onednn_argument_t arguments[5] = {{.name = DNNL_ARG_SRC, .tensor = request->source},
+  *context = (onednn_matrix_loop_t){.narrow = {.matrix = request->matrix},
+                                    .is_narrow = request->narrow != NULL,
+                                    .has_bias = request->has_bias};
+  if (context->is_narrow) {
+    context->narrow = *request->narrow;
+  }
+  kernel_matrix_t *matrix = &context->narrow.matrix;
+  onednn_argument_t arguments[6] = {{.name = DNNL_ARG_SRC, .tensor = request->source},
                                     {.name = DNNL_ARG_WEIGHTS}};
   onednn_tensor_t sum;
   onednn_tensor_t result;
   uint32_t count = 2;
-  onednn_shape_t weights = onednn_layout_shape(&request->weights.layout);
-  onednn_layout_t panels = onednn_layout_panels(&weights);
   matrix->low = -INFINITY;
   matrix->high = INFINITY;
-  ONEDNN_TRY(onednn_plan_convert(plan, &request->weights, &panels, &arguments[1].tensor));
+  if (context->is_narrow) {
+    arguments[1].tensor = request->weights;
+  } else {
+    onednn_shape_t weights = onednn_layout_shape(&request->weights.layout);
+    onednn_layout_t panels = onednn_layout_panels(&weights);
+    ONEDNN_TRY(onednn_plan_convert(plan, &request->weights, &panels, &arguments[1].tensor));
+  }
   if (request->has_bias) {
     arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_BIAS, .tensor = request->bias};
   }
@@ -64,6 +73,12 @@ cleave_status_t onednn_emit_matrix(onednn_plan_t *plan, const onednn_kernel_t *k
   uint32_t taken = context->has_sum ? 1 : 0;
   if (context->has_sum) {
     arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_SRC_1, .tensor = sum};
+  }
+  if (context->is_narrow) {
+    arguments[count].name = DNNL_ARG_SCRATCHPAD;
+    onednn_plan_scratch(plan,
+                        onednn_round_up((size_t)kernel_narrow_sum_count(&context->narrow) * sizeof(float)),
+                        &arguments[count++].tensor);
   }
   if (taken < request->post_count && take_bounds(&request->posts[taken], matrix)) {
     taken++;

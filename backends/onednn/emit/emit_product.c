@@ -89,56 +89,6 @@ static cleave_status_t scale_weights(onednn_plan_t *plan, uint32_t value, bool t
   return CLEAVE_OK;
 }
 
-typedef struct folding {
-  float *scale;
-  float *shift;
-  uint32_t posts;
-  bool scaled;
-  bool shifted;
-} folding_t;
-
-static cleave_status_t fold(onednn_plan_t *plan, const onednn_kernel_t *kernel,
-                            const onednn_product_t *product, bool constant, folding_t *folding) {
-  int64_t columns = onednn_product_last(&product->b, 1);
-  bool column_axis = onednn_product_last(&product->result, 1) == columns;
-  memset(folding, 0, sizeof(*folding));
-  folding->scale = kernel_arena_allocate(plan->arena, (size_t)columns, 2 * sizeof(float));
-  if (folding->scale == NULL) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while packing weights");
-  }
-  folding->shift = folding->scale + columns;
-  for (int64_t c = 0; c < columns; c++) {
-    folding->scale[c] = constant ? kernel->input_scale : 1.0F;
-  }
-  // With run-time weights a bias comes before any factor, so the factor must be one.
-  if (column_axis && (constant || kernel->input_scale == 1.0F)) {
-    ONEDNN_TRY(onednn_fold_posts(plan, kernel, &product->result, product->result.rank - 1, constant,
-                                 folding->scale, folding->shift, &folding->posts));
-  }
-  for (int64_t c = 0; c < columns; c++) {
-    folding->scaled = folding->scaled || folding->scale[c] != 1.0F;
-    folding->shifted = folding->shifted || folding->shift[c] != 0.0F;
-  }
-  return CLEAVE_OK;
-}
-
-static cleave_status_t make_bias(onednn_plan_t *plan, const onednn_product_t *product,
-                                 const folding_t *folding, product_context_t *context) {
-  onednn_shape_t shape = product->kernel;
-  for (int32_t d = 0; d + 1 < shape.rank; d++) {
-    shape.dims[d] = 1;
-  }
-  context->has_bias = folding->shifted;
-  if (!folding->shifted) {
-    return CLEAVE_OK;
-  }
-  float *data = NULL;
-  context->bias = onednn_layout_plain(&shape);
-  ONEDNN_TRY(onednn_plan_constant(plan, &context->bias, &context->bias_tensor, &data));
-  memcpy(data, folding->shift, (size_t)shape.dims[shape.rank - 1] * sizeof(float));
-  return CLEAVE_OK;
-}
-
 // The strides were what oneDNN has no fast code for: plain layouts for everything, in a type of which at
 // least the reference code can do all.
 static cleave_status_t fit_plain(onednn_plan_t *plan, const onednn_product_t *product, bool constant,
@@ -159,7 +109,7 @@ static cleave_status_t fit_plain(onednn_plan_t *plan, const onednn_product_t *pr
 }
 
 static cleave_status_t run(onednn_plan_t *plan, const onednn_kernel_t *kernel,
-                           const onednn_product_t *product, const folding_t *folding,
+                           const onednn_product_t *product, const onednn_folding_t *folding,
                            product_context_t *context) {
   onednn_post_t posts[ONEDNN_MAX_POSTS + 1];
   uint32_t count = 0;
@@ -202,7 +152,7 @@ static cleave_status_t run(onednn_plan_t *plan, const onednn_kernel_t *kernel,
 // Few rows by a loop of our own, which reads the weights once, where they lie if the model has them
 // transposed.
 static cleave_status_t run_few_rows(onednn_plan_t *plan, const onednn_kernel_t *kernel,
-                                    const onednn_product_t *product, const folding_t *folding,
+                                    const onednn_product_t *product, const onednn_folding_t *folding,
                                     product_context_t *context) {
   int64_t rows = product->a.dims[0];
   int64_t depth = product->a.dims[1];
@@ -231,7 +181,7 @@ static cleave_status_t run_few_rows(onednn_plan_t *plan, const onednn_kernel_t *
 
 // By tiles of our own, for which weights are packed as [N, 1, K].
 static cleave_status_t run_matrix(onednn_plan_t *plan, const onednn_kernel_t *kernel,
-                                  const onednn_product_t *product, const folding_t *folding,
+                                  const onednn_product_t *product, const onednn_folding_t *folding,
                                   const product_context_t *context) {
   static const int32_t swap[2] = {1, 0};
   const onednn_shape_t panels = {.rank = 3, .dims = {product->b.dims[1], 1, product->b.dims[0]}};
@@ -268,7 +218,7 @@ cleave_status_t onednn_emit_product(onednn_plan_t *plan, const onednn_kernel_t *
   onednn_product_t product = {.tall = false};
   onednn_tensor_t a;
   onednn_tensor_t b;
-  folding_t folding;
+  onednn_folding_t folding;
   ONEDNN_TRY(onednn_plan_stored(plan, kernel->source, &a));
   ONEDNN_TRY(onednn_plan_stored(plan, kernel->weights, &b));
   ONEDNN_TRY(onednn_product_matrix(plan, &a, flip_a, false, &a));
@@ -278,7 +228,7 @@ cleave_status_t onednn_emit_product(onednn_plan_t *plan, const onednn_kernel_t *
   product.a = onednn_layout_shape(&a.layout);
   product.b = onednn_layout_shape(&b_matrix.layout);
   ONEDNN_TRY(onednn_product_check(plan, node, &product));
-  ONEDNN_TRY(fold(plan, kernel, &product, constant, &folding));
+  ONEDNN_TRY(onednn_product_fold(plan, kernel, &product, constant, &folding));
   if (constant && folding.scaled) {
     ONEDNN_TRY(
         scale_weights(plan, kernel->weights, flip_b, folding.scale, onednn_product_last(&product.b, 1), &b));
@@ -292,7 +242,11 @@ cleave_status_t onednn_emit_product(onednn_plan_t *plan, const onednn_kernel_t *
   } else {
     ONEDNN_TRY(onednn_product_operand(plan, &b_matrix, type, &product.b, &context.weights_tensor));
   }
-  ONEDNN_TRY(make_bias(plan, &product, &folding, &context));
+  context.has_bias = folding.shifted;
+  if (context.has_bias) {
+    ONEDNN_TRY(onednn_product_bias(plan, &product, &folding, &context.bias_tensor));
+    context.bias = context.bias_tensor.layout;
+  }
   if (constant && type == dnnl_f32 && product.tall && product.a.dims[0] <= ONEDNN_FEW_ROWS) {
     return run_few_rows(plan, kernel, &product, &folding, &context);
   }

@@ -2,6 +2,10 @@
 // Shapes and operands of matrix products, as oneDNN's matmul takes them.
 #include "onednn/emit/product.h"
 
+#include <string.h>
+
+#include "onednn/emit/emit.h"
+
 static onednn_shape_t matrix_shape(const onednn_shape_t *shape, bool column) {
   onednn_shape_t out = *shape;
   if (shape->rank == 1) {
@@ -165,4 +169,43 @@ onednn_layout_t onednn_product_result(const onednn_plan_t *plan, const onednn_ke
   }
   onednn_layout_t plain = onednn_layout_plain(&product->kernel);
   return onednn_layout_typed(&plain, type);
+}
+
+cleave_status_t onednn_product_fold(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                    const onednn_product_t *product, bool constant,
+                                    onednn_folding_t *folding) {
+  int64_t columns = onednn_product_last(&product->b, 1);
+  bool column_axis = onednn_product_last(&product->result, 1) == columns;
+  memset(folding, 0, sizeof(*folding));
+  folding->scale = kernel_arena_allocate(plan->arena, (size_t)columns, 2 * sizeof(float));
+  if (folding->scale == NULL) {
+    return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while packing weights");
+  }
+  folding->shift = folding->scale + columns;
+  for (int64_t c = 0; c < columns; c++) {
+    folding->scale[c] = constant ? kernel->input_scale : 1.0F;
+  }
+  // With run-time weights a bias comes before any factor, so the factor must be one.
+  if (column_axis && (constant || kernel->input_scale == 1.0F)) {
+    ONEDNN_TRY(onednn_fold_posts(plan, kernel, &product->result, product->result.rank - 1, constant,
+                                 folding->scale, folding->shift, &folding->posts));
+  }
+  for (int64_t c = 0; c < columns; c++) {
+    folding->scaled = folding->scaled || folding->scale[c] != 1.0F;
+    folding->shifted = folding->shifted || folding->shift[c] != 0.0F;
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t onednn_product_bias(onednn_plan_t *plan, const onednn_product_t *product,
+                                    const onednn_folding_t *folding, onednn_tensor_t *out) {
+  onednn_shape_t shape = product->kernel;
+  for (int32_t d = 0; d + 1 < shape.rank; d++) {
+    shape.dims[d] = 1;
+  }
+  float *data = NULL;
+  onednn_layout_t layout = onednn_layout_plain(&shape);
+  ONEDNN_TRY(onednn_plan_constant(plan, &layout, out, &data));
+  memcpy(data, folding->shift, (size_t)shape.dims[shape.rank - 1] * sizeof(float));
+  return CLEAVE_OK;
 }

@@ -43,13 +43,32 @@ CLEAVE_MUST_USE cleave_status_t onednn_product_operand(onednn_plan_t *plan, cons
 onednn_layout_t onednn_product_result(const onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                       const onednn_product_t *product, dnnl_data_type_t type);
 
+/* What a product takes of what follows it: a factor and a term per column. */
+typedef struct onednn_folding {
+  float *scale;
+  float *shift;
+  uint32_t posts; /* that they are made of */
+  bool scaled;    /* some factor is not 1 */
+  bool shifted;   /* some term is not 0 */
+} onednn_folding_t;
+
+/* `constant`: weights that factors can be multiplied into. */
+CLEAVE_MUST_USE cleave_status_t onednn_product_fold(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                                    const onednn_product_t *product, bool constant,
+                                                    onednn_folding_t *folding);
+
+/* The terms as a constant that is broadcast to the kernel's shape. */
+CLEAVE_MUST_USE cleave_status_t onednn_product_bias(onednn_plan_t *plan, const onednn_product_t *product,
+                                                    const onednn_folding_t *folding, onednn_tensor_t *out);
+
 /* emit_matrix.c: a product by kernels/matrix, on processors for which oneDNN has only its older code. The
  * first sum with a tensor of the result's shape, and bounds behind it, are part of the step. */
 typedef struct onednn_matrix_request {
-  kernel_matrix_t matrix;  /* without bounds and strides of what is added and of the result */
-  onednn_tensor_t source;  /* rows of the matrix */
-  onednn_tensor_t weights; /* constant: [columns, 1, depth], in any layout */
-  onednn_tensor_t bias;    /* if `has_bias` */
+  kernel_matrix_t matrix; /* unless `narrow`: without bounds and strides of what is added and of the result */
+  onednn_tensor_t source; /* rows of the matrix */
+  onednn_tensor_t weights;       /* constant: [columns, 1, depth], in any layout; or packed integers */
+  const kernel_narrow_t *narrow; /* what those are, `matrix` among it; NULL: float32 weights */
+  onednn_tensor_t bias;          /* if `has_bias` */
   bool has_bias;
   onednn_shape_t shape;   /* of the result, as the graph sees it */
   onednn_layout_t result; /* with one stride for all rows, and no gap between columns */

@@ -7,7 +7,7 @@
 #ifndef ONEDNN_LOOPS_H
 #define ONEDNN_LOOPS_H
 
-#include "kernels/matrix/matrix.h"
+#include "kernels/matrix/narrow.h"
 #include "onednn/analysis/analysis.h"
 #include "onednn/analysis/windows.h"
 
@@ -110,12 +110,14 @@ bool onednn_loop_product(const onednn_loop_t *loop, const onednn_crew_t *crew, f
 
 /* Products of kernels/matrix. */
 typedef struct onednn_matrix_loop {
-  kernel_matrix_t matrix;
+  kernel_narrow_t narrow; /* `matrix` alone, unless `is_narrow` */
+  bool is_narrow;         /* weights are integers */
   bool has_bias;
   bool has_sum;
 } onednn_matrix_loop_t;
 
-/* data: x, packed weights, bias and what is added if there are such, y; context: onednn_matrix_loop_t. */
+/* data: x, packed weights, bias and what is added if there are such, scratch memory for integers, y; context:
+ * onednn_matrix_loop_t. */
 bool onednn_loop_matrix(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
 
 /* data: x, running mean and variance, and as results mean, variance, running mean and variance of its

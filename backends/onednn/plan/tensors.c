@@ -135,15 +135,15 @@ typedef struct numbers {
   const unsigned char *data;
   dnnl_data_type_t type;
   const onednn_quantization_t *quantization;
-  int64_t count;
-  int64_t inner;  // elements between two of the axis of scales
+  onednn_shape_t shape;
 } numbers_t;
 
 static void fill_numbers(const void *context, float *out) {
   const numbers_t *numbers = context;
   const onednn_quantization_t *q = numbers->quantization;
-  for (int64_t k = 0; k < numbers->count; k++) {
-    int64_t at = q->scales != NULL ? k / numbers->inner % q->count : 0;
+  int64_t count = onednn_shape_count(&numbers->shape);
+  for (int64_t k = 0; k < count; k++) {
+    int64_t at = onednn_quantization_index(q, &numbers->shape, k);
     int32_t zero = q->zeros != NULL ? q->zeros[at] : q->zero_point;
     int32_t integer =
         numbers->type == dnnl_s8 ? (int32_t)(signed char)numbers->data[k] : (int32_t)numbers->data[k];
@@ -162,18 +162,13 @@ static cleave_status_t dequantize_constant(onednn_plan_t *plan, const onednn_ten
   if (numbers == NULL) {
     return onednn_plan_out_of_memory(plan);
   }
-  *numbers = (numbers_t){.data = buffer->data,
-                         .type = tensor->layout.data_type,
-                         .quantization = q,
-                         .count = onednn_shape_count(&shape),
-                         .inner = 1};
-  for (int32_t d = q->axis + 1; d < shape.rank; d++) {
-    numbers->inner *= shape.dims[d];
-  }
+  *numbers =
+      (numbers_t){.data = buffer->data, .type = tensor->layout.data_type, .quantization = q, .shape = shape};
   onednn_content_t content = buffer->content;
   const cleave_value_view_t *source = buffer->source;
   content = onednn_content_mix(&content, &q->scale, sizeof(q->scale));
   content = onednn_content_mix(&content, &q->zero_point, sizeof(q->zero_point));
+  content = onednn_content_mix(&content, &q->block, sizeof(q->block));
   if (q->scales != NULL) {
     content = onednn_content_mix(&content, q->scales, (size_t)q->count * sizeof(float));
   }

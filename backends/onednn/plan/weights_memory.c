@@ -64,6 +64,10 @@ cleave_status_t onednn_plan_materialise(onednn_plan_t *plan, uint32_t index, boo
   if (buffer->data != NULL) {
     return CLEAVE_OK;
   }
+  buffer->data = onednn_store_find(plan->store, &buffer->content, &buffer->slab);
+  if (buffer->data != NULL) {
+    return onednn_plan_adopt(plan, buffer->slab);
+  }
   buffer->data = onednn_plan_take(plan, buffer->bytes, &buffer->slab);
   if (buffer->data == NULL) {
     return onednn_plan_out_of_memory(plan);

@@ -83,6 +83,9 @@ static cleave_status_t emit_kernel(onednn_plan_t *plan, const onednn_kernel_t *k
   bool done = false;
   ONEDNN_TRY(onednn_emit_dequantize(plan, kernel));
   ONEDNN_TRY(onednn_emit_quantized(plan, kernel, &done));
+  if (!done) {
+    ONEDNN_TRY(onednn_emit_narrow(plan, kernel, &done));
+  }
   if (done) {
     return CLEAVE_OK;
   }

@@ -15,4 +15,9 @@ CLEAVE_MUST_USE cleave_status_t onednn_emit_dequantize(onednn_plan_t *plan, cons
 CLEAVE_MUST_USE cleave_status_t onednn_emit_quantized(onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                                       bool *done);
 
+/* A product of float32 data with constant integers by kernels/matrix, if the fusion asks for it (narrow.c);
+ * `*done` is false if it is emitted as float32. */
+CLEAVE_MUST_USE cleave_status_t onednn_emit_narrow(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                                   bool *done);
+
 #endif /* ONEDNN_QUANTIZED_H */

@@ -30,7 +30,7 @@ struct fusion_region {
   uint32_t open[MAX_NODES]; /* nodes since the last { */
   uint32_t open_count;
   bool in_fusion;
-  bool is_kernel; /* the fusion asks for a generated kernel */
+  const char *attribute; /* of the fusion, which is 1; or NULL */
   uint32_t last[8];
   uint32_t last_count;
   uint32_t seed;
@@ -107,6 +107,8 @@ static void read_numbers(fusion_region_t *region, const char *at, const named_va
     at = end;
     if (value->dtype == CLEAVE_DTYPE_I64) {
       ((int64_t *)data)[k] = (int64_t)last;
+    } else if (value->dtype == CLEAVE_DTYPE_I8) {
+      ((int8_t *)data)[k] = (int8_t)last;
     } else {
       ((float *)data)[k] = (float)last;
     }
@@ -173,14 +175,16 @@ static void read_line(fusion_region_t *region, const char *at) {
   if (case_text_accept(&at, '{')) {
     region->in_fusion = region->fused;
     region->open_count = 0;
-    region->is_kernel = strstr(at, "kernel") != NULL;
+    region->attribute = strstr(at, "kernel") != NULL     ? "kernel"
+                        : strstr(at, "integers") != NULL ? "integers"
+                                                         : NULL;
     return;
   }
   if (case_text_accept(&at, '}')) {
     if (region->in_fusion) {
       uint32_t fusion = view_builder_fusion(region->builder, "fused", region->open_count, region->open, NULL);
-      if (region->is_kernel) {
-        view_builder_fusion_int(region->builder, fusion, "kernel", 1);
+      if (region->attribute != NULL) {
+        view_builder_fusion_int(region->builder, fusion, region->attribute, 1);
       }
     }
     region->in_fusion = false;

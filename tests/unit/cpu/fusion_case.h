@@ -6,7 +6,9 @@
  *   w [32,16,3,3] = random                    a constant; also `positive`, or numbers (one stands for all)
  *   axes i64[1] = -1
  *   {                                         nodes up to the } are one fusion; { kernel asks for a generated
- * kernel y [2,32,6,6] = Conv(x, w) strides=[1,1] z [2,32,6,6] = Relu(y)
+ *                                             kernel, { integers for one that reads weights as integers
+ *   y [2,32,6,6] = Conv(x, w) strides=[1,1]
+ *   z [2,32,6,6] = Relu(y)
  *   }
  *   a [2,8,6,6] & b [2,24,6,6] = Split(z, sizes) axis=1
  *   output z                                  besides the values of the last line

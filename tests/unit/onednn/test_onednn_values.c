@@ -374,6 +374,22 @@ UNIT_TEST(threads_that_end_keep_them) {
   op_backend_destroy(&onednn);
 }
 
+/* Few rows and many, after which a chain and bounds come. */
+UNIT_TEST(products_of_narrow_weights_keep_them) {
+  static const int rows[] = {1, 4, 9};
+  int wrong = 0;
+  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+    char text[512];
+    (void)snprintf(text, sizeof text,
+                   "x [%d,32] = input\nw i8[32,20] = 3\ns [2,20] = positive\n{ integers\n"
+                   "n [32,20] = DequantizeLinear(w, s) axis=0 block_size=16\nm [%d,20] = MatMul(x, n)\n"
+                   "r [%d,20] = Relu(m)\n}\ny [%d,20] = Gelu(r)\n",
+                   rows[k], rows[k], rows[k], rows[k]);
+    wrong += check_text(text, 1e-5, true);
+  }
+  ck_assert_int_eq(wrong, 0);
+}
+
 UNIT_TEST(other_kernels_keep_them) {
   static const char *const texts[] = {
       "x [2,5,32] = input\ng [32] = random\nb [32] = random\ny [2,5,32] = LayerNormalization(x, g, b)\n",

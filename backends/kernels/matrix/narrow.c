@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// The packed form: words of all panels, then scales, then zero points, so that each is read from front to
+// back. A unit of few rows is a panel; of many rows, a panel over a block of rows, as in matrix.c.
+#include "kernels/matrix/narrow.h"
+
+#include <string.h>
+
+#include "kernels/instructions.h"
+#include "kernels/matrix/narrow_tiles.h"
+#include "kernels/matrix/tiles.h"
+
+enum { PANEL = KERNEL_MATRIX_PANEL, GRAIN = 32768 /* integers that are worth a thread */ };
+
+typedef struct sizes {
+  int64_t panels;
+  int64_t words; /* of a column */
+  int64_t blocks;
+} sizes_t;
+
+static sizes_t sizes_of(const kernel_narrow_t *narrow) {
+  int64_t depth = narrow->matrix.depth;
+  return (sizes_t){.panels = (narrow->matrix.columns - 1) / PANEL + 1,
+                   .words = (depth * narrow->bits - 1) / 32 + 1,
+                   .blocks = (depth - 1) / narrow->block + 1};
+}
+
+bool kernel_narrow_runs_here(void) {
+  return kernel_instructions(KERNEL_AVX2) == KERNEL_AVX2;
+}
+
+size_t kernel_narrow_bytes(const kernel_narrow_t *narrow) {
+  sizes_t sizes = sizes_of(narrow);
+  size_t scales = (size_t)(sizes.panels * sizes.blocks) * PANEL;
+  return (size_t)(sizes.panels * sizes.words) * PANEL * sizeof(uint32_t) + scales * sizeof(float) +
+         (narrow->has_zeros ? scales : 0);
+}
+
+static kernel_narrow_panel_t panel_at(const kernel_narrow_t *narrow, const void *packed, int64_t panel) {
+  sizes_t sizes = sizes_of(narrow);
+  const uint32_t *words = packed;
+  const float *scales = (const float *)packed + sizes.panels * sizes.words * PANEL;
+  const uint8_t *zeros = (const uint8_t *)(scales + sizes.panels * sizes.blocks * PANEL);
+  int64_t first = panel * sizes.blocks * PANEL;
+  return (kernel_narrow_panel_t){.column = panel * PANEL,
+                                 .words = words + panel * sizes.words * PANEL,
+                                 .scales = scales + first,
+                                 .zeros = narrow->has_zeros ? zeros + first : NULL};
+}
+
+/* ---- packing ---- */
+
+static uint32_t integer_at(const kernel_narrow_source_t *source, int64_t index) {
+  int32_t integer = source->is_signed ? ((const int8_t *)source->integers)[index]
+                                      : ((const uint8_t *)source->integers)[index];
+  return (uint32_t)(integer - source->lowest);
+}
+
+/* Columns behind the last one are zero, scales and all. */
+static void pack_words(const kernel_narrow_t *narrow, const kernel_narrow_source_t *source, int64_t panel,
+                       int64_t words, uint32_t *out) {
+  int64_t per_word = 32 / narrow->bits;
+  int64_t depth = narrow->matrix.depth;
+  int64_t width = narrow->matrix.columns - panel * PANEL;
+  memset(out, 0, (size_t)(words * PANEL) * sizeof(uint32_t));
+  for (int64_t k = 0; k < depth; k++) {
+    uint32_t *word = out + k / per_word * PANEL;
+    int64_t shift = k % per_word * narrow->bits;
+    int64_t first = k * source->depth_stride + panel * PANEL * source->column_stride;
+    for (int64_t n = 0; n < PANEL && n < width; n++) {
+      word[n] |= integer_at(source, first + n * source->column_stride) << shift;
+    }
+  }
+}
+
+void kernel_narrow_pack(const kernel_narrow_t *narrow, const kernel_narrow_source_t *source, void *out) {
+  sizes_t sizes = sizes_of(narrow);
+  uint32_t *words = out;
+  float *scale = (float *)out + sizes.panels * sizes.words * PANEL;
+  uint8_t *zero = (uint8_t *)(scale + sizes.panels * sizes.blocks * PANEL);
+  for (int64_t panel = 0; panel < sizes.panels; panel++) {
+    pack_words(narrow, source, panel, sizes.words, words + panel * sizes.words * PANEL);
+    for (int64_t b = 0; b < sizes.blocks; b++) {
+      for (int64_t n = panel * PANEL; n < (panel + 1) * PANEL; n++, scale++, zero++) {
+        bool is_there = n < narrow->matrix.columns;
+        int64_t at = b * source->block_stride + n * source->scale_stride;
+        *scale = is_there ? source->scales[at] * (source->factors != NULL ? source->factors[n] : 1.0F) : 0.0F;
+        if (narrow->has_zeros) {
+          *zero = (uint8_t)(is_there ? source->zeros[at] - source->lowest : 0);
+        }
+      }
+    }
+  }
+}
+
+/* ---- running ---- */
+
+static bool is_few(const kernel_narrow_t *narrow) {
+  return narrow->matrix.rows <= NARROW_ROWS;
+}
+
+int64_t kernel_narrow_sum_count(const kernel_narrow_t *narrow) {
+  return is_few(narrow) ? narrow->matrix.rows * sizes_of(narrow).blocks : 0;
+}
+
+/* [blocks, rows]; eight sums side by side, so that a processor with vectors adds as many at a time. */
+void kernel_narrow_sum(const kernel_narrow_t *narrow, const float *x, float *out) {
+  enum { LANES = 8 };
+  const kernel_matrix_t *matrix = &narrow->matrix;
+  for (int64_t begin = 0; is_few(narrow) && begin < matrix->depth; begin += narrow->block) {
+    int64_t left = matrix->depth - begin;
+    int64_t count = narrow->block < left ? narrow->block : left;
+    for (int64_t r = 0; r < matrix->rows; r++) {
+      const float *from = x + r * matrix->x_stride + begin;
+      float lanes[LANES] = {0};
+      for (int64_t k = 0; k + LANES <= count; k += LANES) {
+        for (int lane = 0; lane < LANES; lane++) {
+          lanes[lane] += from[k + lane];
+        }
+      }
+      for (int64_t k = count / LANES * LANES; k < count; k++) {
+        lanes[k % LANES] += from[k];
+      }
+      *out++ =
+          ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+    }
+  }
+}
+
+int64_t kernel_narrow_units(const kernel_narrow_t *narrow) {
+  return is_few(narrow) ? sizes_of(narrow).panels : kernel_matrix_units(&narrow->matrix);
+}
+
+int64_t kernel_narrow_grain(const kernel_narrow_t *narrow) {
+  return is_few(narrow) ? GRAIN / (narrow->matrix.depth * PANEL) + 1 : kernel_matrix_grain(&narrow->matrix);
+}
+
+/* A panel over a block of rows, a part of the depth at a time. */
+static void run_unit(const kernel_narrow_t *narrow, const kernel_narrow_data_t *data, int64_t unit) {
+  const kernel_matrix_t *matrix = &narrow->matrix;
+  const kernel_matrix_data_t numbers = {.x = data->x, .bias = data->bias, .sum = data->sum, .y = data->y};
+  int64_t panels = sizes_of(narrow).panels;
+  int64_t rows = kernel_matrix_block_rows(matrix);
+  int64_t begin = unit / panels * rows;
+  int64_t end = begin + rows < matrix->rows ? begin + rows : matrix->rows;
+  kernel_narrow_panel_t panel = panel_at(narrow, data->packed, unit % panels);
+  float weights[MATRIX_DEPTH * PANEL];
+  for (int64_t from = 0; from < matrix->depth; from += MATRIX_DEPTH) {
+    int64_t to = from + MATRIX_DEPTH < matrix->depth ? from + MATRIX_DEPTH : matrix->depth;
+    const kernel_matrix_part_t part = {.column = panel.column, .from = from, .weights = weights};
+    kernel_narrow_expand(narrow, &panel, from, to, weights);
+    kernel_matrix_part(matrix, &numbers, &part, begin, end);
+  }
+}
+
+void kernel_narrow_run(const kernel_narrow_t *narrow, const kernel_narrow_data_t *data, int64_t begin,
+                       int64_t end) {
+  for (int64_t unit = begin; unit < end; unit++) {
+    if (is_few(narrow)) {
+      kernel_narrow_panel_t panel = panel_at(narrow, data->packed, unit);
+      kernel_narrow_few(narrow, data, &panel);
+    } else {
+      run_unit(narrow, data, unit);
+    }
+  }
+}

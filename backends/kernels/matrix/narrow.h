@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Products of rows with a matrix of integers of 8 or 4 bits, which stand for numbers: (integer - zero point)
+ * times the scale of their column and block of the depth (ONNX DequantizeLinear-21 with `axis` along the
+ * depth). For few rows the time is that of reading the integers once; for many, panels of them become float32
+ * that stays in a cache. float32 sums, for AVX2, also on processors with AVX-512.
+ *
+ * Sums are in an order that depth, block and rows decide: results are the same on any number of threads.
+ */
+#ifndef CLEAVE_KERNELS_NARROW_H
+#define CLEAVE_KERNELS_NARROW_H
+
+#include <stddef.h>
+
+#include "kernels/matrix/matrix.h"
+
+typedef struct kernel_narrow {
+  kernel_matrix_t matrix;
+  int64_t block; /* elements of the depth with one scale: a multiple of 8, or the depth */
+  int32_t bits;  /* 8 or 4 */
+  bool has_zeros;
+  float zero; /* without `has_zeros`: the zero point of all, less the lowest integer */
+} kernel_narrow_t;
+
+/* Integers as a model has them, a byte each: that of element k of the depth and column n is integers[k
+ * depth_stride + n column_stride], from `lowest` to lowest + 2^bits - 1; its scale is scales[k / block
+ * block_stride + n scale_stride], and so its zero point. */
+typedef struct kernel_narrow_source {
+  const void *integers;
+  int64_t depth_stride;
+  int64_t column_stride;
+  bool is_signed;
+  int32_t lowest;
+  const float *scales;
+  const int32_t *zeros; /* if `has_zeros`; within 255 of `lowest` */
+  int64_t block_stride;
+  int64_t scale_stride;
+  const float *factors; /* of columns, which scales are multiplied by; or NULL */
+} kernel_narrow_source_t;
+
+typedef struct kernel_narrow_data {
+  const float *x;
+  const void *packed; /* 4-byte aligned */
+  const float *bias;  /* as in kernel_matrix_data_t */
+  const float *sum;
+  const float *x_sums; /* as kernel_narrow_sum wrote them; not read if that has nothing to write */
+  float *y;
+} kernel_narrow_data_t;
+
+/* Does this processor run it? */
+bool kernel_narrow_runs_here(void);
+
+/* Bytes of the packed form, and writing all of them. */
+size_t kernel_narrow_bytes(const kernel_narrow_t *narrow);
+void kernel_narrow_pack(const kernel_narrow_t *narrow, const kernel_narrow_source_t *source, void *out);
+
+/* How many sums of x running takes, none for many rows, and their values. */
+int64_t kernel_narrow_sum_count(const kernel_narrow_t *narrow);
+void kernel_narrow_sum(const kernel_narrow_t *narrow, const float *x, float *out);
+
+/* Units of work and computing them, as those of kernel_matrix_t. Infinities in x, and numbers that overflow,
+ * become NaN and raise the flag "invalid". */
+int64_t kernel_narrow_units(const kernel_narrow_t *narrow);
+int64_t kernel_narrow_grain(const kernel_narrow_t *narrow);
+void kernel_narrow_run(const kernel_narrow_t *narrow, const kernel_narrow_data_t *data, int64_t begin,
+                       int64_t end);
+
+#endif /* CLEAVE_KERNELS_NARROW_H */

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Vectors of eight floats, half a panel, and rows of a panel: for tiles.c and narrow_tiles.c, which are
+ * compiled for AVX2. */
+#ifndef CLEAVE_KERNELS_VECTORS_H
+#define CLEAVE_KERNELS_VECTORS_H
+
+#include <string.h>
+
+#include "kernels/matrix/matrix.h"
+
+enum { PANEL = KERNEL_MATRIX_PANEL, HALF = PANEL / 2 };
+
+typedef float vector_t __attribute__((vector_size(HALF * sizeof(float))));
+typedef int32_t mask_t __attribute__((vector_size(HALF * sizeof(float))));
+
+#define TILE_INLINE static inline __attribute__((always_inline))
+
+TILE_INLINE vector_t load(const float *from) {
+  vector_t out;
+  memcpy(&out, from, sizeof(out));
+  return out;
+}
+
+TILE_INLINE vector_t choose(mask_t mask, vector_t yes, vector_t no) {
+  return (vector_t)((mask & (mask_t)yes) | (~mask & (mask_t)no));
+}
+
+TILE_INLINE vector_t all(float value) {
+  return (vector_t){value, value, value, value, value, value, value, value};
+}
+
+TILE_INLINE vector_t bounded(vector_t value, vector_t low, vector_t high) {
+  value = choose(value < low, low, value);
+  return choose(value > high, high, value);
+}
+
+/* 16 floats, of which `width` are there. */
+TILE_INLINE void load_row(const float *from, int64_t width, vector_t out[2]) {
+  float row[PANEL] = {0};
+  if (width < PANEL) {
+    memcpy(row, from, (size_t)width * sizeof(float));
+    from = row;
+  }
+  out[0] = load(from);
+  out[1] = load(from + HALF);
+}
+
+TILE_INLINE void store_row(float *to, int64_t width, const vector_t values[2]) {
+  float row[PANEL];
+  memcpy(width < PANEL ? row : to, values, sizeof(row));
+  if (width < PANEL) {
+    memcpy(to, row, (size_t)width * sizeof(float));
+  }
+}
+
+#endif /* CLEAVE_KERNELS_VECTORS_H */

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of float32 data with constant integers (kernels/matrix/narrow.h). What follows multiplies or adds
+// per column goes into scales and bias. An exact form, and processors without AVX2, compute in float32:
+// infinities become NaN here.
+#include <string.h>
+
+#include "onednn/emit/product.h"
+#include "onednn/library/types.h"
+#include "onednn/loops/loops.h"
+#include "onednn/plan/care.h"
+#include "onednn/quantized/quantized.h"
+
+typedef struct packing {
+  kernel_narrow_t narrow;
+  kernel_narrow_source_t source;
+} packing_t;
+
+static void fill(const void *context, float *out) {
+  const packing_t *packing = context;
+  kernel_narrow_pack(&packing->narrow, &packing->source, out);
+}
+
+// ---- how the integers are stored ----
+
+// Strides of the depth (its axis is `axis`) and of columns in row-major integers and their scales; false:
+// blocks that the kernel does not know.
+static bool set_strides(const onednn_quantization_t *numbers, const onednn_shape_t *shape, int32_t axis,
+                        packing_t *packing) {
+  kernel_narrow_source_t *source = &packing->source;
+  int64_t depth = shape->dims[axis];
+  int64_t columns = shape->dims[1 - axis];
+  source->depth_stride = axis == 0 ? columns : 1;
+  source->column_stride = axis == 0 ? 1 : depth;
+  packing->narrow.block = depth;
+  if (numbers->scales == NULL) {
+    return true;
+  }
+  if (numbers->block == 0) {
+    source->scale_stride = 1;
+    return numbers->axis != axis;
+  }
+  int64_t block = numbers->block < depth ? numbers->block : depth;
+  int64_t blocks = (depth - 1) / block + 1;
+  packing->narrow.block = block;
+  source->block_stride = axis == 0 ? columns : 1;
+  source->scale_stride = axis == 0 ? 1 : blocks;
+  return numbers->axis == axis && (block % 8 == 0 || block == depth);
+}
+
+ONEDNN_VECTOR static void find_range(const unsigned char *data, int64_t count, unsigned char flip,
+                                     int32_t range[2]) {
+  unsigned char low = UINT8_MAX;
+  unsigned char high = 0;
+  for (int64_t k = 0; k < count; k++) {
+    unsigned char value = data[k] ^ flip;
+    low = value < low ? value : low;
+    high = value > high ? value : high;
+  }
+  range[0] = low;
+  range[1] = high;
+}
+
+// Four bits if integers and zero points have room in them.
+static void set_bits(const onednn_quantization_t *numbers, int64_t count, packing_t *packing) {
+  int32_t range[2];
+  int32_t lowest = packing->source.is_signed ? INT8_MIN : 0;
+  // With the highest bit flipped, signed integers are in the order of unsigned ones.
+  find_range(packing->source.integers, count, packing->source.is_signed ? 0x80 : 0, range);
+  range[0] += lowest;
+  range[1] += lowest;
+  for (int64_t k = 0; k < (numbers->zeros != NULL ? numbers->count : 1); k++) {
+    int32_t zero = numbers->zeros != NULL ? numbers->zeros[k] : numbers->zero_point;
+    range[0] = zero < range[0] ? zero : range[0];
+    range[1] = zero > range[1] ? zero : range[1];
+  }
+  packing->narrow.bits = range[1] - range[0] < 1 << 4 ? 4 : 8;
+  packing->source.lowest = packing->narrow.bits == 4 ? range[0] : lowest;
+}
+
+// The kernel's form of constant integers; false: they are not stored so that it can read them.
+static bool describe(const onednn_plan_t *plan, const onednn_tensor_t *weights, bool flip,
+                     packing_t *packing) {
+  const onednn_buffer_t *buffer = &plan->buffers[weights->buffer];
+  const onednn_quantization_t *numbers = weights->quantization;
+  onednn_shape_t shape = onednn_layout_shape(&weights->layout);
+  if (numbers == NULL || buffer->place != ONEDNN_CONSTANT || buffer->data == NULL || weights->offset != 0 ||
+      !onednn_layout_is_plain(&weights->layout) || shape.rank != 2) {
+    return false;
+  }
+  packing->source =
+      (kernel_narrow_source_t){.integers = buffer->data,
+                               .is_signed = weights->layout.data_type == dnnl_s8,
+                               .scales = numbers->scales != NULL ? numbers->scales : &numbers->scale,
+                               .zeros = numbers->zeros};
+  if (!set_strides(numbers, &shape, flip ? 1 : 0, packing)) {
+    return false;
+  }
+  set_bits(numbers, onednn_shape_count(&shape), packing);
+  packing->narrow.has_zeros = numbers->zeros != NULL;
+  packing->narrow.zero = (float)(numbers->zero_point - packing->source.lowest);
+  return true;
+}
+
+// ---- the product ----
+
+// Packed when no program has it so yet; all that decides the bytes is part of the content.
+static cleave_status_t pack(onednn_plan_t *plan, const onednn_tensor_t *weights, const packing_t *packing,
+                            onednn_tensor_t *out) {
+  const onednn_quantization_t *numbers = weights->quantization;
+  const kernel_narrow_t *narrow = &packing->narrow;
+  const onednn_buffer_t *buffer = &plan->buffers[weights->buffer];
+  const cleave_value_view_t *source = buffer->source;
+  const int64_t key[] = {narrow->matrix.columns, narrow->matrix.depth,   narrow->block,
+                         narrow->bits,           packing->source.lowest, packing->source.depth_stride};
+  onednn_content_t content = onednn_content_mix(&buffer->content, key, sizeof(key));
+  content = onednn_content_mix(&content, packing->source.scales, (size_t)numbers->count * sizeof(float));
+  content = onednn_content_mix(
+      &content, packing->source.factors,
+      packing->source.factors != NULL ? (size_t)narrow->matrix.columns * sizeof(float) : 0);
+  content = onednn_content_mix(&content, numbers->zeros,
+                               numbers->zeros != NULL ? (size_t)numbers->count * sizeof(int32_t) : 0);
+  onednn_shape_t shape = {.rank = 1,
+                          .dims = {(int64_t)((kernel_narrow_bytes(narrow) - 1) / sizeof(float)) + 1}};
+  onednn_layout_t layout = onednn_layout_plain(&shape);
+  ONEDNN_TRY(onednn_plan_lazy(plan, &layout, &content, fill, packing, out));
+  plan->buffers[out->buffer].source = source;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t emit(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                            const onednn_tensor_t *weights, packing_t *packing, bool *done) {
+  const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
+  bool flip = onednn_node_is(node, "Gemm") && cleave_view_int(node, "transA", 0) != 0;
+  onednn_product_t product = {.tall = false};
+  onednn_shape_t stored = onednn_layout_shape(&weights->layout);
+  onednn_folding_t folding;
+  onednn_tensor_t a;
+  bool is_transposed = packing->source.column_stride != 1;
+  ONEDNN_TRY(onednn_plan_fetch(plan, kernel->source, &a));
+  ONEDNN_TRY(onednn_product_matrix(plan, &a, flip, false, &a));
+  product.result = onednn_plan_shape(plan, node->outputs[0]);
+  product.a = onednn_layout_shape(&a.layout);
+  product.b = stored;
+  if (is_transposed) {
+    product.b.dims[0] = stored.dims[1];
+    product.b.dims[1] = stored.dims[0];
+  }
+  ONEDNN_TRY(onednn_product_check(plan, node, &product));
+  ONEDNN_TRY(onednn_product_fold(plan, kernel, &product, true, &folding));
+  onednn_product_shapes(plan, kernel, &product);
+  if (!product.tall) {
+    return CLEAVE_OK;
+  }
+  packing->source.factors = folding.scaled ? folding.scale : NULL;
+  packing->narrow.matrix = (kernel_matrix_t){.rows = product.a.dims[0],
+                                             .columns = product.b.dims[1],
+                                             .depth = product.a.dims[1],
+                                             .x_stride = product.a.dims[1]};
+  onednn_matrix_request_t request = {.narrow = &packing->narrow,
+                                     .has_bias = folding.shifted,
+                                     .shape = product.result,
+                                     .result = onednn_layout_plain(&product.kernel),
+                                     .posts = kernel->posts + folding.posts,
+                                     .post_count = kernel->post_count - folding.posts,
+                                     .label = packing->narrow.bits == 4 ? "matmul int4" : "matmul int8"};
+  if (folding.shifted) {
+    ONEDNN_TRY(onednn_product_bias(plan, &product, &folding, &request.bias));
+  }
+  ONEDNN_TRY(onednn_plan_plain(plan, &a, &a));
+  ONEDNN_TRY(onednn_plan_reshape(plan, &a, &product.a, &request.source));
+  ONEDNN_TRY(pack(plan, weights, packing, &request.weights));
+  *done = true;
+  return onednn_emit_matrix(plan, kernel, &request);
+}
+
+cleave_status_t onednn_emit_narrow(onednn_plan_t *plan, const onednn_kernel_t *kernel, bool *done) {
+  *done = false;
+  if (kernel->kind != ONEDNN_PRODUCT || !onednn_reads_integers(plan->region, kernel->fusion)) {
+    return CLEAVE_OK;
+  }
+  const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
+  onednn_tensor_t weights;
+  packing_t *packing = kernel_arena_allocate(plan->arena, 1, sizeof(*packing));
+  if (packing == NULL) {
+    return onednn_plan_out_of_memory(plan);
+  }
+  ONEDNN_TRY(onednn_plan_stored(plan, kernel->weights, &weights));
+  bool flip = onednn_node_is(node, "Gemm") && cleave_view_int(node, "transB", 0) != 0;
+  if (kernel_narrow_runs_here() && onednn_plan_computes(plan) == dnnl_f32 &&
+      describe(plan, &weights, flip, packing) && onednn_may_raise(plan)) {
+    ONEDNN_TRY(emit(plan, kernel, &weights, packing, done));
+  }
+  return *done ? CLEAVE_OK
+               : onednn_plan_fetch(plan, kernel->weights, &plan->bindings[kernel->weights].tensor);
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of rows with packed integers against sums in double of what the integers stand for: 8 and 4 bits,
+// few rows and many, blocks of all sizes with a rest, zero points, integers either way round, what is added,
+// bounds. Processors without AVX2 have nothing to test.
+#include <fenv.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/matrix/narrow.h"
+#include "unit.h"
+
+enum { GAP = 3 };
+
+typedef struct operands {
+  kernel_narrow_t narrow;
+  kernel_narrow_source_t source;
+  unsigned char *integers;
+  float *scales;
+  int32_t *zeros;
+  float *factors;
+  float *bias;
+  float *sum;
+  float *x;
+  float *x_sums;
+  void *packed;
+  float *y;
+  kernel_narrow_data_t data;
+} operands_t;
+
+typedef struct form {
+  int64_t rows;
+  int64_t columns;
+  int64_t depth;
+  int64_t block;
+  int32_t bits;
+  bool is_signed;
+  bool is_transposed;
+  bool has_zeros;
+  bool has_more; /* factors, a bias, a sum */
+} form_t;
+
+static void *room(size_t count, size_t size) {
+  void *data = calloc(count + 1, size);
+  ck_assert_ptr_nonnull(data);
+  return data;
+}
+
+static float *random_floats(int64_t count) {
+  float *data = room((size_t)count, sizeof(float));
+  for (int64_t i = 0; i < count; i++) {
+    data[i] = (float)(rand() % 4001 - 2000) / 1000.0F;
+  }
+  return data;
+}
+
+static operands_t make(const form_t *form) {
+  int64_t blocks = (form->depth - 1) / form->block + 1;
+  int64_t count = form->depth * form->columns;
+  int32_t lowest = form->is_signed ? (form->bits == 4 ? -8 : -128) : (form->bits == 4 ? 3 : 0);
+  operands_t o = {.narrow = {.matrix = {.rows = form->rows,
+                                        .columns = form->columns,
+                                        .depth = form->depth,
+                                        .x_stride = form->depth + GAP,
+                                        .sum_stride = form->columns + 2 * GAP,
+                                        .y_stride = form->columns + GAP,
+                                        .low = -INFINITY,
+                                        .high = INFINITY},
+                             .block = form->block,
+                             .bits = form->bits,
+                             .has_zeros = form->has_zeros,
+                             .zero = form->has_zeros ? 1000 : (float)(5 - lowest)}};
+  o.integers = room((size_t)count, 1);
+  for (int64_t k = 0; k < count; k++) {
+    o.integers[k] = (unsigned char)(lowest + rand() % (1 << form->bits));
+  }
+  o.scales = random_floats(blocks * form->columns);
+  o.zeros = room((size_t)(blocks * form->columns), sizeof(int32_t));
+  for (int64_t k = 0; k < blocks * form->columns; k++) {
+    o.zeros[k] = form->has_zeros ? lowest + rand() % (1 << form->bits) : 5;
+  }
+  o.factors = random_floats(form->columns);
+  o.bias = random_floats(form->columns);
+  o.sum = random_floats(form->rows * o.narrow.matrix.sum_stride);
+  o.x = random_floats(form->rows * o.narrow.matrix.x_stride);
+  o.y = random_floats(form->rows * o.narrow.matrix.y_stride);
+  o.source = (kernel_narrow_source_t){.integers = o.integers,
+                                      .depth_stride = form->is_transposed ? 1 : form->columns,
+                                      .column_stride = form->is_transposed ? form->depth : 1,
+                                      .is_signed = form->is_signed,
+                                      .lowest = lowest,
+                                      .scales = o.scales,
+                                      .zeros = o.zeros,
+                                      .block_stride = form->is_transposed ? 1 : form->columns,
+                                      .scale_stride = form->is_transposed ? blocks : 1,
+                                      .factors = form->has_more ? o.factors : NULL};
+  o.packed = room(kernel_narrow_bytes(&o.narrow), 1);
+  kernel_narrow_pack(&o.narrow, &o.source, o.packed);
+  o.x_sums = room((size_t)kernel_narrow_sum_count(&o.narrow), sizeof(float));
+  kernel_narrow_sum(&o.narrow, o.x, o.x_sums);
+  o.data = (kernel_narrow_data_t){.x = o.x,
+                                  .packed = o.packed,
+                                  .bias = form->has_more ? o.bias : NULL,
+                                  .sum = form->has_more ? o.sum : NULL,
+                                  .x_sums = o.x_sums,
+                                  .y = o.y};
+  return o;
+}
+
+static void release(operands_t *o) {
+  free(o->integers);
+  free(o->scales);
+  free(o->zeros);
+  free(o->factors);
+  free(o->bias);
+  free(o->sum);
+  free(o->x);
+  free(o->x_sums);
+  free(o->packed);
+  free(o->y);
+}
+
+static double number_at(const operands_t *o, int64_t k, int64_t n) {
+  const kernel_narrow_source_t *s = &o->source;
+  unsigned char byte = o->integers[k * s->depth_stride + n * s->column_stride];
+  int32_t integer = s->is_signed ? (int32_t)(signed char)byte : (int32_t)byte;
+  int64_t at = k / o->narrow.block * s->block_stride + n * s->scale_stride;
+  double factor = s->factors != NULL ? (double)s->factors[n] : 1.0;
+  return (double)(integer - o->zeros[at]) * (double)o->scales[at] * factor;
+}
+
+/* Sums are as exact as those of the largest number that the integers of a block can stand for. */
+static double largest_at(const operands_t *o, int64_t k, int64_t n) {
+  const kernel_narrow_source_t *s = &o->source;
+  int64_t at = k / o->narrow.block * s->block_stride + n * s->scale_stride;
+  double factor = s->factors != NULL ? (double)s->factors[n] : 1.0;
+  return fabs((double)o->scales[at] * factor) * (double)(1 << o->narrow.bits);
+}
+
+/* `before` is what y held: gaps between its rows stay. */
+static void expect_all(const operands_t *o, const float *before) {
+  const kernel_matrix_t *m = &o->narrow.matrix;
+  for (int64_t i = 0; i < m->rows; i++) {
+    for (int64_t n = 0; n < m->y_stride; n++) {
+      float found = o->y[i * m->y_stride + n];
+      if (n >= m->columns) {
+        ck_assert_msg(found == before[i * m->y_stride + n], "the gap behind row %d was written", (int)i);
+        continue;
+      }
+      double expected = o->data.bias != NULL ? (double)o->bias[n] : 0;
+      expected += o->data.sum != NULL ? (double)o->sum[i * m->sum_stride + n] : 0;
+      double scale = 1;
+      for (int64_t k = 0; k < m->depth; k++) {
+        double x = (double)o->x[i * m->x_stride + k];
+        expected += x * number_at(o, k, n);
+        scale += fabs(x) * largest_at(o, k, n);
+      }
+      expected = fmin(fmax(expected, (double)m->low), (double)m->high);
+      ck_assert_msg(fabs((double)found - expected) <= 2e-7 * scale, "[%d, %d] is %.9g, expected %.9g", (int)i,
+                    (int)n, (double)found, expected);
+    }
+  }
+}
+
+static void run_and_expect(operands_t *o) {
+  size_t bytes = (size_t)(o->narrow.matrix.rows * o->narrow.matrix.y_stride) * sizeof(float);
+  float *before = malloc(bytes);
+  ck_assert_ptr_nonnull(before);
+  memcpy(before, o->y, bytes);
+  kernel_narrow_run(&o->narrow, &o->data, 0, kernel_narrow_units(&o->narrow));
+  expect_all(o, before);
+  free(before);
+}
+
+UNIT_TEST(multiplies_integers_of_all_forms) {
+  static const int64_t ROWS[] = {1, 2, 3, 4, 5, 13, 100};
+  static const int64_t COLUMNS[] = {1, 15, 16, 40};
+  static const int64_t SIZES[][2] = {{1, 1},   {5, 5},    {8, 8},     {64, 16},
+                                     {96, 32}, {100, 32}, {800, 800}, {1601, 256}};
+  int tried = 0;
+  for (size_t r = 0; kernel_narrow_runs_here() && r < sizeof ROWS / sizeof *ROWS; r++) {
+    for (size_t s = 0; s < sizeof SIZES / sizeof *SIZES; s++, tried++) {
+      for (int bits = 4; bits <= 8; bits += 4) {
+        const form_t form = {.rows = ROWS[r],
+                             .columns = COLUMNS[(r + s) % 4],
+                             .depth = SIZES[s][0],
+                             .block = SIZES[s][1],
+                             .bits = bits,
+                             .is_signed = tried % 2 == 0,
+                             .is_transposed = tried % 3 == 0,
+                             .has_zeros = tried % 5 < 2,
+                             .has_more = tried % 7 < 3};
+        operands_t o = make(&form);
+        run_and_expect(&o);
+        release(&o);
+      }
+    }
+  }
+}
+
+UNIT_TEST(keeps_results_within_bounds) {
+  for (int64_t rows = 3; kernel_narrow_runs_here() && rows < 40; rows += 30) {
+    const form_t form = {.rows = rows, .columns = 33, .depth = 64, .block = 32, .bits = 4, .has_more = true};
+    operands_t o = make(&form);
+    o.narrow.matrix.low = -1.5F;
+    o.narrow.matrix.high = 2.0F;
+    run_and_expect(&o);
+    release(&o);
+  }
+}
+
+/* Many rows multiply the numbers of DequantizeLinear, bit by bit: one row that picks a number at a time. */
+UNIT_TEST(expands_to_the_numbers_that_integers_stand_for) {
+  for (int bits = 4; kernel_narrow_runs_here() && bits <= 8; bits += 4) {
+    const form_t form = {
+        .rows = 40, .columns = 17, .depth = 40, .block = 16, .bits = bits, .has_zeros = true};
+    operands_t o = make(&form);
+    const kernel_matrix_t *m = &o.narrow.matrix;
+    memset(o.x, 0, (size_t)(m->rows * m->x_stride) * sizeof(float));
+    for (int64_t k = 0; k < m->depth; k++) {
+      o.x[k * m->x_stride + k] = 1;
+    }
+    kernel_narrow_run(&o.narrow, &o.data, 0, kernel_narrow_units(&o.narrow));
+    for (int64_t k = 0; k < m->depth; k++) {
+      for (int64_t n = 0; n < m->columns; n++) {
+        ck_assert(o.y[k * m->y_stride + n] == (float)number_at(&o, k, n));
+      }
+    }
+    release(&o);
+  }
+}
+
+/* An infinity is lost in few rows, and the flag tells. */
+UNIT_TEST(raises_the_flag_where_infinities_are_lost) {
+  if (!kernel_narrow_runs_here()) {
+    return;
+  }
+  const form_t form = {.rows = 2, .columns = 16, .depth = 64, .block = 32, .bits = 8};
+  operands_t o = make(&form);
+  (void)feclearexcept(FE_INVALID);
+  kernel_narrow_run(&o.narrow, &o.data, 0, kernel_narrow_units(&o.narrow));
+  ck_assert(fetestexcept(FE_INVALID) == 0);
+  o.x[0] = INFINITY;
+  kernel_narrow_sum(&o.narrow, o.x, o.x_sums);
+  kernel_narrow_run(&o.narrow, &o.data, 0, kernel_narrow_units(&o.narrow));
+  ck_assert(fetestexcept(FE_INVALID) != 0);
+  ck_assert(isnan(o.y[0]) && isfinite(o.y[o.narrow.matrix.y_stride]));
+  release(&o);
+}
+
+/* However units are dealt out. */
+UNIT_TEST(gives_the_same_bits_in_any_parts) {
+  for (int64_t rows = 2; kernel_narrow_runs_here() && rows < 500; rows += 400) {
+    const form_t form = {
+        .rows = rows, .columns = 200, .depth = 800, .block = 32, .bits = 4, .has_more = true};
+    operands_t o = make(&form);
+    const kernel_matrix_t *m = &o.narrow.matrix;
+    size_t bytes = (size_t)(rows * m->y_stride) * sizeof(float);
+    int64_t units = kernel_narrow_units(&o.narrow);
+    float *whole = malloc(bytes);
+    ck_assert_ptr_nonnull(whole);
+    ck_assert_int_gt(units, 12);
+    kernel_narrow_run(&o.narrow, &o.data, 0, units);
+    memcpy(whole, o.y, bytes);
+    for (int64_t part = 1; part <= 5; part++) {
+      for (int64_t k = 0; k < rows * m->y_stride; k++) {
+        o.y[k] = k % m->y_stride < m->columns ? 0.0F : o.y[k];
+      }
+      for (int64_t begin = 0; begin < units; begin += part) {
+        kernel_narrow_run(&o.narrow, &o.data, begin, begin + part < units ? begin + part : units);
+      }
+      ck_assert_mem_eq(o.y, whole, bytes);
+    }
+    free(whole);
+    release(&o);
+  }
+}
+
+UNIT_MAIN("kernels_narrow")
