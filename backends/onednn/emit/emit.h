@@ -11,7 +11,6 @@
 #include "onednn/plan/fit.h"
 #include "onednn/plan/tensors.h"
 
-CLEAVE_MUST_USE cleave_status_t onednn_emit_convolution(onednn_plan_t *plan, const onednn_kernel_t *kernel);
 CLEAVE_MUST_USE cleave_status_t onednn_emit_product(onednn_plan_t *plan, const onednn_kernel_t *kernel);
 CLEAVE_MUST_USE cleave_status_t onednn_emit_pooling(onednn_plan_t *plan, const onednn_kernel_t *kernel);
 CLEAVE_MUST_USE cleave_status_t onednn_emit_pointwise(onednn_plan_t *plan, const onednn_kernel_t *kernel);
@@ -34,23 +33,6 @@ CLEAVE_MUST_USE cleave_status_t onednn_emit_shuffle(onednn_plan_t *plan, const o
 CLEAVE_MUST_USE cleave_status_t onednn_emit_generated(onednn_plan_t *plan, const onednn_kernel_t *kernel);
 CLEAVE_MUST_USE cleave_status_t onednn_emit_gradient(onednn_plan_t *plan, const onednn_kernel_t *kernel);
 CLEAVE_MUST_USE cleave_status_t onednn_emit_statistics(onednn_plan_t *plan, const onednn_kernel_t *kernel);
-
-/* What a convolution node says about its weights. */
-typedef struct onednn_weights_view {
-  onednn_shape_t shape;             /* as oneDNN has it: [groups,] outputs, inputs, kernel */
-  int64_t strides[CLEAVE_MAX_RANK]; /* of the model's data in that shape */
-  int64_t kernel[3];
-  int64_t groups;
-  int64_t outputs; /* in all groups */
-} onednn_weights_view_t;
-
-CLEAVE_MUST_USE cleave_status_t onednn_convolution_weights(onednn_plan_t *plan, const onednn_kernel_t *kernel,
-                                                           bool transposed, onednn_weights_view_t *view);
-
-/* The window from data of shape `x` to a result of shape `y`. */
-CLEAVE_MUST_USE cleave_status_t onednn_convolution_window(onednn_plan_t *plan, const onednn_kernel_t *kernel,
-                                                          bool transposed, const onednn_shape_t *x,
-                                                          const onednn_shape_t *y, onednn_window_t *window);
 
 /* emit_quantize_loop.c: float32 becomes the integers of `value` (or CLEAVE_INDEX_NONE) by a post that
  * quantizes; a chain that adds two tensors of integers, `*done` if the kernel is one. */
@@ -96,14 +78,6 @@ CLEAVE_MUST_USE cleave_status_t onednn_emit_rest(onednn_plan_t *plan, const oned
  */
 CLEAVE_MUST_USE cleave_status_t onednn_emit_dense(onednn_plan_t *plan, uint32_t value, bool as_stored,
                                                   onednn_tensor_t *out);
-
-/* blocking.c: is the kernel a convolution for Winograd's algorithm, and are images of the region better in
- * blocks of 16 channels? All shapes are known. */
-bool onednn_winograd_suits(const onednn_plan_t *plan, const onednn_kernel_t *kernel);
-bool onednn_blocks_pay(const onednn_plan_t *plan);
-
-/* Does the region shuffle channels, which is cheapest with channels last? */
-bool onednn_shuffles(const onednn_plan_t *plan);
 
 /* Leading posts that are a scale and shift per channel, gathered: x -> scale[c] x + shift[c]. `axis` is the
  * channel dimension of `shape`. Both vectors have shape->dims[axis] entries, set by the caller to the

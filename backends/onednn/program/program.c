@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "onednn/convolution/convolution.h"
 #include "onednn/emit/emit.h"
 #include "onednn/plan/care.h"
 #include "onednn/plan/memory_plan.h"

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "onednn/convolution/convolution.h"
 #include "onednn/emit/product.h"
 #include "onednn/library/types.h"
 

@@ -5,13 +5,15 @@
 // in where a block begins and how far apart its numbers are.
 #include "onednn/weights/winograd.h"
 
+#include "kernels/winograd/winograd.h"
+
 enum { WINDOW = 3, AREA = WINDOW * WINDOW, SMALL = 4, LARGE = 6, BLOCK = 16 };
 
 static const float small_transform[SMALL][WINDOW] = {
     {1.0F, 0.0F, 0.0F}, {0.5F, 0.5F, 0.5F}, {0.5F, -0.5F, 0.5F}, {0.0F, 0.0F, 1.0F}};
 
-#define P 0.625
-#define Q 1.5
+#define P KERNEL_WINOGRAD_P
+#define Q KERNEL_WINOGRAD_Q
 #define AT_0 (1.0 / (P * P * Q * Q))
 #define AT_P (1.0 / (2.0 * P * P * (P * P - Q * Q)))
 #define AT_Q (1.0 / (2.0 * Q * Q * (Q * Q - P * P)))
@@ -22,11 +24,27 @@ static const float small_transform[SMALL][WINDOW] = {
 static const float large_transform[LARGE][WINDOW] = {
     {(float)AT_0, 0.0F, 0.0F}, ROW(AT_P, P), ROW(AT_P, -P), ROW(AT_Q, Q), ROW(AT_Q, -Q), {0.0F, 0.0F, 1.0F}};
 
+// The side of a tile, if the weights are for kernels/winograd: panels of 16 outputs, of [side x side,
+// inputs].
+static int side_of_panels(const onednn_layout_t *plain, const onednn_layout_t *packed) {
+  for (int side = SMALL; side <= LARGE; side += LARGE - SMALL) {
+    const onednn_shape_t shape = {.rank = 3, .dims = {plain->dims[0], (int64_t)side * side, plain->dims[1]}};
+    onednn_layout_t panels = onednn_layout_panels(&shape);
+    if (onednn_md_equal(&panels, packed)) {
+      return side;
+    }
+  }
+  return 0;
+}
+
 bool onednn_winograd_packs(const onednn_layout_t *plain, const onednn_layout_t *packed) {
   const onednn_wino_t *wino = onednn_layout_wino(packed);
-  if (wino == NULL || plain->ndims != 4 || !onednn_layout_is_plain(plain) || plain->dims[2] != WINDOW ||
+  if (plain->ndims != 4 || !onednn_layout_is_plain(plain) || plain->dims[2] != WINDOW ||
       plain->dims[3] != WINDOW) {
     return false;
+  }
+  if (wino == NULL) {
+    return side_of_panels(plain, packed) != 0;
   }
   if (wino->r != WINDOW || wino->oc != plain->dims[0] || wino->ic != plain->dims[1] ||
       wino->oc_block != BLOCK || wino->ic_block != BLOCK || wino->oc % BLOCK != 0 || wino->ic % BLOCK != 0 ||
@@ -78,58 +96,97 @@ static inline void combine(const float *factors, const float *a, const float *b,
   }
 }
 
-// `from` are the weights of a block's first output and input channel, `stride` those of an output channel.
-static inline void pack_block(int tile, const float transform[][WINDOW], const float *from, int64_t stride,
+// A block of channels: the weights of its first output and input, and how many there are of either.
+typedef struct block {
+  const float *from;
+  int64_t stride;  // from an output channel to the next
+  int64_t outputs;
+  int64_t inputs;
+} block_t;
+
+static inline void pack_block(int side, const float transform[][WINDOW], const block_t *block,
                               const place_t *place, float *out) {
-  float window[WINDOW][WINDOW][BLOCK];
+  float window[WINDOW][WINDOW][BLOCK] = {0};
   float rows[WINDOW][LARGE][BLOCK];
-  for (int input = 0; input < BLOCK; input++) {
-    for (int output = 0; output < BLOCK; output++) {
+  for (int64_t input = 0; input < block->inputs; input++) {
+    for (int64_t output = 0; output < block->outputs; output++) {
       for (int k = 0; k < AREA; k++) {
-        window[k / WINDOW][k % WINDOW][output] = from[output * stride + input * AREA + k];
+        window[k / WINDOW][k % WINDOW][output] = block->from[output * block->stride + input * AREA + k];
       }
     }
     for (int h = 0; h < WINDOW; h++) {
-      for (int x = 0; x < tile; x++) {
+      for (int x = 0; x < side; x++) {
         combine(transform[x], window[h][0], window[h][1], window[h][2], rows[h][x]);
       }
     }
     float *line = out + place->first + input * place->line;
-    for (int y = 0; y < tile; y++) {
-      for (int x = 0; x < tile; x++) {
-        combine(transform[y], rows[0][x], rows[1][x], rows[2][x], line + (y * tile + x) * place->apart);
+    for (int y = 0; y < side; y++) {
+      for (int x = 0; x < side; x++) {
+        combine(transform[y], rows[0][x], rows[1][x], rows[2][x], line + (y * side + x) * place->apart);
       }
     }
   }
 }
 
 typedef struct packing {
-  const onednn_wino_t *wino;
+  const onednn_wino_t *wino;  // or NULL: panels
+  int64_t side;
+  int64_t outputs;
+  int64_t inputs;
   const float *weights;
   float *out;
 } packing_t;
 
+static place_t place_in_panels(const packing_t *packing, int64_t output, int64_t input) {
+  int64_t points = packing->side * packing->side;
+  return (place_t){.first = (output * points * packing->inputs + input * BLOCK) * BLOCK,
+                   .apart = packing->inputs * BLOCK,
+                   .line = BLOCK};
+}
+
+static int64_t count_blocks(int64_t channels) {
+  return (channels + BLOCK - 1) / BLOCK;
+}
+
+static int64_t part_of(int64_t channels, int64_t block) {
+  int64_t left = channels - block * BLOCK;
+  return left < BLOCK ? left : BLOCK;
+}
+
 static void pack_blocks(void *context, int64_t begin, int64_t end) {
   const packing_t *packing = context;
-  const onednn_wino_t *wino = packing->wino;
-  int64_t inputs = wino->ic / BLOCK;
-  int64_t stride = (int64_t)wino->ic * AREA;
-  for (int64_t block = begin; block < end; block++) {
-    int64_t output = block / inputs;
-    int64_t input = block % inputs;
-    const float *from = packing->weights + output * BLOCK * stride + input * BLOCK * AREA;
-    place_t place = place_of(wino, output, input);
-    if (wino->alpha == SMALL) {
-      pack_block(SMALL, small_transform, from, stride, &place, packing->out);
+  int64_t inputs = count_blocks(packing->inputs);
+  int64_t stride = packing->inputs * AREA;
+  for (int64_t k = begin; k < end; k++) {
+    int64_t output = k / inputs;
+    int64_t input = k % inputs;
+    const block_t block = {.from = packing->weights + output * BLOCK * stride + input * BLOCK * AREA,
+                           .stride = stride,
+                           .outputs = part_of(packing->outputs, output),
+                           .inputs = part_of(packing->inputs, input)};
+    place_t place = packing->wino != NULL ? place_of(packing->wino, output, input)
+                                          : place_in_panels(packing, output, input);
+    if (packing->side == SMALL) {
+      pack_block(SMALL, small_transform, &block, &place, packing->out);
     } else {
-      pack_block(LARGE, large_transform, from, stride, &place, packing->out);
+      pack_block(LARGE, large_transform, &block, &place, packing->out);
     }
   }
 }
 
 void onednn_winograd_pack(const cleave_host_t *host, int32_t threads, const onednn_layout_t *packed,
                           const float *weights, float *out) {
-  packing_t packing = {.wino = onednn_layout_wino(packed), .weights = weights, .out = out};
-  int64_t blocks = (int64_t)packing.wino->oc / BLOCK * (packing.wino->ic / BLOCK);
-  host->parallel_for(threads, blocks, 16, pack_blocks, &packing);
+  const onednn_wino_t *wino = onednn_layout_wino(packed);
+  packing_t packing = {.wino = wino, .weights = weights, .out = out};
+  if (wino != NULL) {
+    packing.side = wino->alpha;
+    packing.outputs = wino->oc;
+    packing.inputs = wino->ic;
+  } else {
+    packing.side = packed->dims[1] == SMALL * SMALL ? SMALL : LARGE;
+    packing.outputs = packed->dims[0];
+    packing.inputs = packed->dims[2];
+  }
+  host->parallel_for(threads, count_blocks(packing.outputs) * count_blocks(packing.inputs), 16, pack_blocks,
+                     &packing);
 }

@@ -10,7 +10,9 @@
 
 #include "onednn/library/layout.h"
 
-/* Are these plain weights of 3x3 windows, and a layout for Winograd's algorithm that is known here? */
+/* Are these plain weights of 3x3 windows [outputs, inputs, 3, 3], and a layout for Winograd's algorithm that
+ * is known here: one of oneDNN's, or that of kernels/winograd (onednn_layout_panels of [outputs, 16 or 36,
+ * inputs])? */
 bool onednn_winograd_packs(const onednn_layout_t *plain, const onednn_layout_t *packed);
 
 /* Writes all of `out`, in the layout `packed`, on at most `threads` threads of the host. `weights` are

@@ -95,7 +95,7 @@ check_rooms() {
     done
   done
 }
-check_rooms onednn "library weights analysis loops plan emit quantized program tune"
+check_rooms onednn "library weights analysis loops plan emit convolution quantized program tune"
 check_rooms cuda "library device compiler texts plan emit program"
 for folder in $(find "$root/backends" -type d); do
   files=$(find "$folder" -maxdepth 1 \( -name '*.[ch]' -o -name '*.inc' \) | wc -l)

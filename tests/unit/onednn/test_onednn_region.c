@@ -80,13 +80,71 @@ UNIT_TEST(uses_winograd_for_windows_of_three_by_three) {
       "z [2,64,20,18] = Relu(s)\n}";
   onednn_case(text, 1e-4);
   read_labels(text, labels, sizeof(labels));
-  bool has_it = onednn_major() < 3 && __builtin_cpu_supports("avx512f");
+  bool has_it = __builtin_cpu_supports("avx512f") ? onednn_major() < 3 : __builtin_cpu_supports("avx2");
   ck_assert_msg(onednn_occurrences(labels, "wino") == (has_it ? 1 : 0), "%s", labels);
   read_labels(
       "x [2,32,20,18] = input\nw [64,32,3,3] = random\n"
       "y [2,64,9,8] = Conv(x, w) kernel_shape=[3,3] strides=[2,2]",
       labels, sizeof(labels));
   ck_assert_msg(onednn_occurrences(labels, "wino") == 0, "%s", labels);
+}
+
+/* kernels/winograd computes it with what follows in one step, where oneDNN has no such code. */
+static void expect_tiles(const char *text, uint32_t count) {
+  char labels[1024];
+  bool runs = __builtin_cpu_supports("avx2") && !__builtin_cpu_supports("avx512f");
+  onednn_case(text, 1e-4);
+  read_labels(text, labels, sizeof(labels));
+  ck_assert_msg(!runs || onednn_occurrences(labels, "winograd ") == count, "%s\n%s", text, labels);
+}
+
+UNIT_TEST(computes_by_tiles_what_follows_a_convolution) {
+  static const char *const posts[] = {
+      "",
+      "z [2,32,15,13] = Relu(y)\n",
+      "z [2,32,15,13] = LeakyRelu(y) alpha=0.25\n",
+      "z [2,32,15,13] = Clip(y, low, high)\n",
+      "z [2,32,15,13] = Swish(y) alpha=1.5\n",
+      "z [2,32,15,13] = Add(y, r)\n",
+      "s [2,32,15,13] = Add(r, y)\nz [2,32,15,13] = Relu(s)\n",
+      "s [2,32,15,13] = Relu(y)\nz [2,32,15,13] = Add(s, r)\n",
+      "s [2,32,15,13] = Add(y, r)\nt [2,32,15,13] = Swish(s)\nz [2,32,15,13] = Tanh(t)\n",
+      "z [2,32,15,13] = Sigmoid(y)\n",
+      "s [2,32,15,13] = Mul(y, g)\nt [2,32,15,13] = Add(s, g)\nz [2,32,15,13] = HardSwish(t)\n",
+  };
+  char text[1024];
+  for (size_t k = 0; k < sizeof(posts) / sizeof(posts[0]); k++) {
+    (void)snprintf(text, sizeof(text),
+                   "x [2,24,15,13] = input\nw [32,24,3,3] = random\nb [32] = random\nr [2,32,15,13] = input\n"
+                   "g [32,1,1] = random\nlow [] = -1\nhigh [] = 1.5\n{\n"
+                   "y [2,32,15,13] = Conv(x, w, b) pads=[1,1,1,1]\n%s}",
+                   posts[k]);
+    expect_tiles(text, 1);
+  }
+}
+
+UNIT_TEST(computes_by_tiles_windows_of_three_alone) {
+  static const char *const other[] = {
+      "x [1,32,20,20] = input\nw [32,16,3,3] = random\ny [1,32,20,20] = Conv(x, w) group=2 pads=[1,1,1,1]\n",
+      "x [1,32,20,20] = input\nw [32,32,3,3] = random\ny [1,32,10,10] = Conv(x, w) strides=[2,2] "
+      "pads=[1,1,1,1]\n",
+      "x [1,32,20,20] = input\nw [32,32,3,3] = random\ny [1,32,16,16] = Conv(x, w) dilations=[2,2]\n",
+      "x [1,32,20,20] = input\nw [32,32,3,1] = random\ny [1,32,18,20] = Conv(x, w)\n",
+      "x [1,20,20,20] = input\nw [32,20,3,3] = random\ny [1,32,18,18] = Conv(x, w)\n",
+      "x [1,32,20,20] = input\nw [20,32,3,3] = random\ny [1,20,18,18] = Conv(x, w)\n",
+      "x [1,32,20,20] = input\nw [32,32,3,3] = input\ny [1,32,18,18] = Conv(x, w)\n",
+      "x [1,8,20,20] = input\nw [8,8,3,3] = random\ny [1,8,18,18] = Conv(x, w)\n",
+      "x [1,32,9] = input\nw [32,32,3] = random\ny [1,32,7] = Conv(x, w)\n"};
+  static const char *const tiles[] = {
+      "x [3,32,21,20] = input\nw [32,32,3,3] = random\ny [3,32,22,23] = Conv(x, w) pads=[2,3,1,2]\n",
+      "x [1,64,17,17] = input\nw [40,64,3,3] = random\ny [1,40,16,16] = Conv(x, w) pads=[0,1,1,0]\n",
+      "x [1,64,14,14] = input\nw [64,64,3,3] = random\ny [1,64,12,12] = Conv(x, w)\n"};
+  for (size_t k = 0; k < sizeof(other) / sizeof(other[0]); k++) {
+    expect_tiles(other[k], 0);
+  }
+  for (size_t k = 0; k < sizeof(tiles) / sizeof(tiles[0]); k++) {
+    expect_tiles(tiles[k], 1);
+  }
 }
 
 // By rows, whose windows overlap and reach into the padding above and below.

@@ -405,6 +405,11 @@ UNIT_TEST(other_kernels_keep_them) {
   for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
     wrong += check_text(texts[k], 1e-5, true);
   }
+  // Behind oneDNN's own code for Winograd's algorithm a NaN reaches more pixels if nothing follows.
+  if (!__builtin_cpu_supports("avx512f")) {
+    wrong +=
+        check_text("x [1,16,10,10] = input\nw [16,16,3,3] = random\ny [1,16,8,8] = Conv(x, w)\n", 1e-5, true);
+  }
   ck_assert_int_eq(wrong, 0);
 }
 

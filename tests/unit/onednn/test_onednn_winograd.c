@@ -1,10 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights for Winograd's algorithm: what the backend makes is what oneDNN's own reorder makes, bit for bit,
 // in every layout that convolutions ask for; anything else it leaves to oneDNN.
+#include <math.h>
+#include <stdlib.h>
+
 #include "onednn_case.h"
 
 #ifdef CLEAVE_TEST_ONEDNN
 #include "onednn/weights/winograd.h"
+
+/* Panels for kernels/winograd: G w G' in double, zeros behind the last output. */
+static void check_panels(int64_t outputs, int64_t inputs, int side) {
+  static const double SMALL[4][3] = {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
+  const double a = 0.625;
+  const double b = 1.5;
+  const double at_a = 1 / (2 * a * a * (a * a - b * b));
+  const double at_b = 1 / (2 * b * b * (b * b - a * a));
+  const double large[6][3] = {{1 / (a * a * b * b), 0, 0},     {at_a, at_a * a, at_a * a * a},
+                              {at_a, -at_a * a, at_a * a * a}, {at_b, at_b * b, at_b * b * b},
+                              {at_b, -at_b * b, at_b * b * b}, {0, 0, 1}};
+  const double(*g)[3] = side == 4 ? SMALL : large;
+  int64_t panels = (outputs + 15) / 16;
+  int64_t points = (int64_t)side * side;
+  onednn_shape_t from_shape = {.rank = 4, .dims = {outputs, inputs, 3, 3}};
+  onednn_shape_t to_shape = {.rank = 3, .dims = {outputs, points, inputs}};
+  onednn_layout_t from = onednn_layout_plain(&from_shape);
+  onednn_layout_t to = onednn_layout_panels(&to_shape);
+  float *weights = malloc((size_t)(outputs * inputs * 9) * sizeof(float));
+  float *packed = malloc((size_t)(panels * points * inputs * 16) * sizeof(float));
+  ck_assert(weights != NULL && packed != NULL && onednn_winograd_packs(&from, &to));
+  for (int64_t k = 0; k < outputs * inputs * 9; k++) {
+    weights[k] = (float)(rand() % 4001 - 2000) / 1000.0F;
+  }
+  memset(packed, 0xff, (size_t)(panels * points * inputs * 16) * sizeof(float));
+  onednn_winograd_pack(view_builder_host(), 2, &to, weights, packed);
+  for (int64_t k = 0; k < panels * points * inputs * 16; k++) {
+    int64_t output = k / (points * inputs * 16) * 16 + k % 16;
+    int64_t input = k / 16 % inputs;
+    int64_t point = k / (inputs * 16) % points;
+    double expected = 0;
+    for (int i = 0; i < 9 && output < outputs; i++) {
+      expected += g[point / side][i / 3] * g[point % side][i % 3] *
+                  (double)weights[(output * inputs + input) * 9 + i];
+    }
+    ck_assert_msg(fabs((double)packed[k] - expected) <= 1e-5, "%dx%d, side %d: [%d] is %.9g, expected %.9g",
+                  (int)outputs, (int)inputs, side, (int)k, (double)packed[k], expected);
+  }
+  free(weights);
+  free(packed);
+}
+
+UNIT_TEST(packs_panels_for_tiles) {
+  for (int side = 4; side <= 6; side += 2) {
+    check_panels(16, 16, side);
+    check_panels(24, 40, side);
+    check_panels(72, 8, side);
+  }
+}
 
 #if !ONEDNN_LIBRARY_WINOGRAD
 UNIT_TEST(is_skipped_since_this_onednn_has_no_such_algorithm) {

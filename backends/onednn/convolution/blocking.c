@@ -3,7 +3,7 @@
 // mostly channels last. Winograd's algorithm, which needs 2.25 to 4 times fewer multiplications for 3x3
 // windows than the direct one, exists for blocks only; so blocks it is if enough of the arithmetic gains.
 // Without it blocks are a little faster, as long as few channels are there only to fill one.
-#include "onednn/emit/emit.h"
+#include "onednn/convolution/convolution.h"
 
 // Multiplications per pixel column below which transforming costs more than it saves.
 enum { MIN_CHANNELS = 16, MIN_PIXELS = 49, BLOCK = 16 };
@@ -19,19 +19,25 @@ static bool is_all(const cleave_node_view_t *node, const char *name, int64_t val
   return true;
 }
 
-bool onednn_winograd_suits(const onednn_plan_t *plan, const onednn_kernel_t *kernel) {
+bool onednn_window_of_three(const onednn_plan_t *plan, const onednn_kernel_t *kernel) {
   // It adds and subtracts neighbours: minus infinity would spread as NaN.
-  if (!ONEDNN_LIBRARY_WINOGRAD || kernel->kind != ONEDNN_CONVOLUTION || plan->care == ONEDNN_CARE_EXACT) {
+  if (kernel->kind != ONEDNN_CONVOLUTION || plan->care == ONEDNN_CARE_EXACT) {
     return false;
   }
   const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
   onednn_shape_t w = onednn_plan_shape(plan, kernel->weights);
   onednn_shape_t y = onednn_plan_shape(plan, node->outputs[0]);
-  if (w.rank != 4 || y.rank != 4 || w.dims[2] != 3 || w.dims[3] != 3 ||
-      cleave_view_int(node, "group", 1) != 1 || !is_all(node, "strides", 1) ||
-      !is_all(node, "dilations", 1) || !onednn_is_constant(&plan->region->values[kernel->weights])) {
+  return w.rank == 4 && y.rank == 4 && w.dims[2] == 3 && w.dims[3] == 3 &&
+         cleave_view_int(node, "group", 1) == 1 && is_all(node, "strides", 1) &&
+         is_all(node, "dilations", 1) && onednn_is_constant(&plan->region->values[kernel->weights]);
+}
+
+bool onednn_winograd_suits(const onednn_plan_t *plan, const onednn_kernel_t *kernel) {
+  if (!ONEDNN_LIBRARY_WINOGRAD || !onednn_window_of_three(plan, kernel)) {
     return false;
   }
+  onednn_shape_t w = onednn_plan_shape(plan, kernel->weights);
+  onednn_shape_t y = onednn_plan_shape(plan, plan->region->nodes[kernel->node].outputs[0]);
   int64_t outputs = w.dims[0];
   int64_t inputs = w.dims[1];
   // An odd number of blocks makes its kernels fall back to narrow ones when there are many.

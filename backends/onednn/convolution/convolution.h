@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Convolutions: their geometry and weights, the layout of images, and Winograd's algorithm by
+ * kernels/winograd.
+ */
+#ifndef ONEDNN_CONVOLUTION_H
+#define ONEDNN_CONVOLUTION_H
+
+#include "onednn/emit/emit.h"
+
+CLEAVE_MUST_USE cleave_status_t onednn_emit_convolution(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+
+/* What a convolution node says about its weights. */
+typedef struct onednn_weights_view {
+  onednn_shape_t shape;             /* as oneDNN has it: [groups,] outputs, inputs, kernel */
+  int64_t strides[CLEAVE_MAX_RANK]; /* of the model's data in that shape */
+  int64_t kernel[3];
+  int64_t groups;
+  int64_t outputs; /* in all groups */
+} onednn_weights_view_t;
+
+CLEAVE_MUST_USE cleave_status_t onednn_convolution_weights(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                                           bool transposed, onednn_weights_view_t *view);
+
+/* The window from data of shape `x` to a result of shape `y`. */
+CLEAVE_MUST_USE cleave_status_t onednn_convolution_window(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                                          bool transposed, const onednn_shape_t *x,
+                                                          const onednn_shape_t *y, onednn_window_t *window);
+
+/* The weights with every output channel multiplied by its scale, in the model's order; made when they are
+ * packed. `scale` lives as long as the plan. */
+CLEAVE_MUST_USE cleave_status_t onednn_convolution_scaled(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                                          bool transposed, const onednn_weights_view_t *view,
+                                                          const float *scale, onednn_tensor_t *out);
+
+/* blocking.c: is the kernel a convolution with constant windows of 3x3 and stride 1, for which Winograd's
+ * algorithm may be used; has oneDNN such code for it on some processor; and are images of the region better
+ * in blocks of 16 channels? All shapes are known. */
+bool onednn_window_of_three(const onednn_plan_t *plan, const onednn_kernel_t *kernel);
+bool onednn_winograd_suits(const onednn_plan_t *plan, const onednn_kernel_t *kernel);
+bool onednn_blocks_pay(const onednn_plan_t *plan);
+
+/* Does the region shuffle channels, which is cheapest with channels last? */
+bool onednn_shuffles(const onednn_plan_t *plan);
+
+/* winograd.c: the tile, 4 or 2, for which kernels/winograd computes the kernel, in the form that it has; 0:
+ * oneDNN does. */
+int32_t onednn_winograd_tile(const onednn_plan_t *plan, const onednn_kernel_t *kernel);
+
+typedef struct onednn_winograd_request {
+  int32_t tile;
+  onednn_tensor_t source;
+  onednn_tensor_t weights; /* constant: [outputs, inputs, 3, 3] */
+  onednn_tensor_t bias;    /* if `has_bias` */
+  bool has_bias;
+  int64_t top; /* padding */
+  int64_t left;
+  onednn_shape_t shape; /* of the result */
+  const onednn_post_t *posts;
+  uint32_t post_count;
+} onednn_winograd_request_t;
+
+/* Adds the steps and binds the result of the kernel. */
+CLEAVE_MUST_USE cleave_status_t onednn_emit_winograd(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                                     const onednn_winograd_request_t *request);
+
+#endif /* ONEDNN_CONVOLUTION_H */
