@@ -88,33 +88,38 @@ local function scales(g, ...)
   return g.uniform { low = 0.005, high = 0.02, ... }
 end
 
+local matmul = rewrite "narrow_matmul" {
+  doc = "MatMul of constant weights reads integers of 8 or 4 bits.",
+  enabled = is_narrow,
+  pattern = op { "MatMul", as = "product", dtype = "float32",
+    inputs = { A = any "x", B = constant { as = "weights", rank = 2 } } },
+  where = may_change,
+  replace = function(m, g, set)
+    return g.MatMul(m.x, narrowed(g, m.weights, 0, set))
+  end,
+}
+
+local gemm = rewrite "narrow_gemm" {
+  doc = "Gemm of constant weights reads integers of 8 or 4 bits.",
+  enabled = is_narrow,
+  pattern = op { "Gemm", as = "product", dtype = "float32",
+    inputs = { A = any "x", B = constant { as = "weights", rank = 2 } } },
+  where = may_change,
+  replace = function(m, g, set)
+    local attrs = m.product.attrs
+    return g.Gemm(m.x, narrowed(g, m.weights, attrs.transB ~= 0 and 1 or 0, set),
+      m.product.inputs.C,
+      { alpha = attrs.alpha, beta = attrs.beta, transA = attrs.transA, transB = attrs.transB })
+  end,
+}
+
 return {
   options = options,
+  matmul = matmul,
+  gemm = gemm,
 
-  rewrite "narrow_matmul" {
-    doc = "MatMul of constant weights reads integers of 8 or 4 bits.",
-    enabled = is_narrow,
-    pattern = op { "MatMul", as = "product", dtype = "float32",
-      inputs = { A = any "x", B = constant { as = "weights", rank = 2 } } },
-    where = may_change,
-    replace = function(m, g, set)
-      return g.MatMul(m.x, narrowed(g, m.weights, 0, set))
-    end,
-  },
-
-  rewrite "narrow_gemm" {
-    doc = "Gemm of constant weights reads integers of 8 or 4 bits.",
-    enabled = is_narrow,
-    pattern = op { "Gemm", as = "product", dtype = "float32",
-      inputs = { A = any "x", B = constant { as = "weights", rank = 2 } } },
-    where = may_change,
-    replace = function(m, g, set)
-      local attrs = m.product.attrs
-      return g.Gemm(m.x, narrowed(g, m.weights, attrs.transB ~= 0 and 1 or 0, set),
-        m.product.inputs.C,
-        { alpha = attrs.alpha, beta = attrs.beta, transA = attrs.transA, transB = attrs.transB })
-    end,
-  },
+  matmul,
+  gemm,
 
   fuse "narrow" {
     doc = "A product of float32 data with constant integers, and what follows it.",

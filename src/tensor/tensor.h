@@ -22,6 +22,7 @@ typedef struct cleave_tensor {
   void *data;              /* never NULL, unless bytes is 0 */
   uint64_t version;        /* unique over all tensors of the process; from cleave_tensor_touch */
   cleave_sparse_t *sparse; /* owned; NULL: there is only the dense form */
+  bool is_four_bits;       /* int8 or uint8 whose file has int4 or uint4 */
   /* private */
   int32_t references;  /* atomic */
   cleave_file_t *file; /* owner of borrowed data, or NULL */

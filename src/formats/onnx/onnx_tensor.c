@@ -251,7 +251,7 @@ static cleave_status_t check_fields(const tensor_fields_t *fields, int64_t *out_
 }
 
 static cleave_status_t make_tensor(cleave_onnx_source_t *source, const cleave_protobuf_t *message,
-                                   const tensor_fields_t *fields, cleave_tensor_t **out_tensor,
+                                   tensor_fields_t *fields, cleave_tensor_t **out_tensor,
                                    cleave_error_t *error) {
   int64_t count = 0;
   size_t bytes = 0;
@@ -298,6 +298,48 @@ static cleave_status_t make_tensor(cleave_onnx_source_t *source, const cleave_pr
   return status;
 }
 
+/* ---- int4 and uint4 ---- */
+
+/* Element types of TensorProto with two elements in a byte, the first in its low half. */
+enum { ONNX_UINT4 = 21, ONNX_INT4 = 22 };
+
+static bool has_four_bits(int64_t data_type) {
+  return data_type == ONNX_UINT4 || data_type == ONNX_INT4;
+}
+
+/* Each element gets a byte of its own. */
+static void widen(const unsigned char *from, unsigned char *to, int64_t count, bool is_signed) {
+  for (int64_t k = 0; k < count; k++) {
+    unsigned char nibble = (unsigned char)(from[k / 2] >> (k % 2 * 4) & 0xF);
+    to[k] = is_signed ? (unsigned char)((nibble ^ 8) - 8) : nibble;
+  }
+}
+
+static cleave_status_t make_widened(cleave_onnx_source_t *source, const cleave_protobuf_t *message,
+                                    tensor_fields_t *fields, cleave_tensor_t **out_tensor,
+                                    cleave_error_t *error) {
+  bool is_signed = fields->data_type == ONNX_INT4;
+  int64_t dims[CLEAVE_MAX_RANK];
+  int32_t rank = (int32_t)fields->rank;
+  int64_t count = 0;
+  size_t bytes = 0;
+  cleave_tensor_t *packed = NULL;
+  fields->data_type = is_signed ? CLEAVE_DTYPE_I8 : CLEAVE_DTYPE_U8;
+  CLEAVE_TRY(check_fields(fields, &count, &bytes, error));
+  memcpy(dims, fields->dims, sizeof dims);
+  fields->dims[0] = (count + 1) / 2;
+  fields->rank = 1;
+  CLEAVE_TRY(make_tensor(source, message, fields, &packed, error));
+  cleave_status_t status =
+      cleave_tensor_create((cleave_dtype_t)fields->data_type, rank, dims, out_tensor, error);
+  if (status == CLEAVE_OK) {
+    widen(packed->data, (*out_tensor)->data, count, is_signed);
+    (*out_tensor)->is_four_bits = true;
+  }
+  cleave_tensor_release(packed);
+  return status;
+}
+
 cleave_status_t cleave_onnx_tensor_parse(cleave_onnx_source_t *source, const cleave_protobuf_t *message,
                                          cleave_bytes_t *out_name, cleave_tensor_t **out_tensor,
                                          cleave_error_t *error) {
@@ -306,7 +348,8 @@ cleave_status_t cleave_onnx_tensor_parse(cleave_onnx_source_t *source, const cle
   *out_tensor = NULL;
   cleave_status_t status = collect(message, &fields, &reason);
   if (status == CLEAVE_OK) {
-    status = make_tensor(source, message, &fields, out_tensor, &reason);
+    status = (has_four_bits(fields.data_type) ? make_widened : make_tensor)(source, message, &fields,
+                                                                            out_tensor, &reason);
   }
   *out_name = fields.name;
   if (status != CLEAVE_OK) {

@@ -23,7 +23,8 @@ typedef struct cleave_onnx_source {
 
 void cleave_onnx_source_deinit(cleave_onnx_source_t *source);
 
-/* Reads one TensorProto; the name is a range of the message. Errors name the tensor. Refused
+/* Reads one TensorProto; the name is a range of the message. Errors name the tensor. int4 and uint4 become
+ * int8 and uint8. Refused
  * (CLEAVE_ERROR_UNSUPPORTED): element types that cleave lacks, more than CLEAVE_MAX_RANK dims, segments. */
 CLEAVE_MUST_USE cleave_status_t cleave_onnx_tensor_parse(cleave_onnx_source_t *source,
                                                          const cleave_protobuf_t *message,

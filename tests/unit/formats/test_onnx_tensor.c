@@ -103,6 +103,39 @@ static void refuses_tensor(int64_t dtype, int64_t dim, uint32_t field, const voi
   onnx_refused(&b, status, message);
 }
 
+/* int4 and uint4: two in a byte, the first one in its low half; raw, or a byte per number of int32_data. */
+UNIT_TEST(widens_elements_of_four_bits) {
+  static const int8_t signs[5] = {-8, 7, -1, 0, 5};
+  static const uint8_t numbers[2] = {15, 9};
+  onnx_builder_t b;
+  size_t mark = 0;
+  cleave_graph_t *graph = NULL;
+  begin_tensor(&b, &mark);
+  cleave_protobuf_put_int(&b.graph, ONNX_TENSOR_DIMS, 5);
+  cleave_protobuf_put_int(&b.graph, ONNX_TENSOR_DATA_TYPE, 22);
+  cleave_protobuf_put_bytes(&b.graph, ONNX_TENSOR_RAW_DATA, "\x78\x0f\xf5", 3);
+  cleave_protobuf_end(&b.graph, mark);
+  mark = cleave_protobuf_begin(&b.graph, ONNX_GRAPH_INITIALIZER);
+  cleave_protobuf_put_text(&b.graph, ONNX_TENSOR_NAME, "u");
+  cleave_protobuf_put_int(&b.graph, ONNX_TENSOR_DIMS, 1);
+  cleave_protobuf_put_int(&b.graph, ONNX_TENSOR_DIMS, 2);
+  cleave_protobuf_put_int(&b.graph, ONNX_TENSOR_DATA_TYPE, 21);
+  cleave_protobuf_put_int(&b.graph, ONNX_TENSOR_INT32_DATA, 0x9f);
+  cleave_protobuf_end(&b.graph, mark);
+  onnx_output(&b, "w", CLEAVE_DTYPE_I8, "5");
+  onnx_output(&b, "u", CLEAVE_DTYPE_U8, "1 2");
+  unit_ok(onnx_read(&b, &graph, e));
+  const cleave_tensor_t *w = constant_named(graph, "w");
+  const cleave_tensor_t *u = constant_named(graph, "u");
+  ck_assert(w->dtype == CLEAVE_DTYPE_I8 && w->rank == 1 && w->count == 5);
+  ck_assert_mem_eq(w->data, signs, sizeof signs);
+  ck_assert(u->dtype == CLEAVE_DTYPE_U8 && u->rank == 2 && u->dims[1] == 2);
+  ck_assert_mem_eq(u->data, numbers, sizeof numbers);
+  cleave_graph_destroy(graph);
+  refuses_tensor(22, 5, ONNX_TENSOR_RAW_DATA, "\x78\x0f", 2, CLEAVE_ERROR_FORMAT,
+                 "model: tensor 'w': its shape of int8 asks for 3 bytes, found 2 of raw data");
+}
+
 UNIT_TEST(refuses_tensors_whose_data_does_not_fit) {
   refuses_tensor(CLEAVE_DTYPE_F32, 2, ONNX_TENSOR_RAW_DATA, "1234567", 7, CLEAVE_ERROR_FORMAT,
                  "model: tensor 'w': its shape of float32 asks for 8 bytes, found 7 of raw data");

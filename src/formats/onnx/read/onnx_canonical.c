@@ -26,6 +26,7 @@ static const cleave_onnx_change_t changes[] = {
     {"Greater", 1, 6, cleave_onnx_rewrite_broadcast},
     {"Less", 1, 6, cleave_onnx_rewrite_broadcast},
     {"PRelu", 1, 6, cleave_onnx_rewrite_prelu},
+    {"QuantizeLinear", 21, ANY, cleave_onnx_check_quantize},
     {"Gemm", 1, 6, cleave_onnx_rewrite_gemm},
     {"Selu", 1, 5, cleave_onnx_rewrite_selu},
     {"Cast", 1, 5, cleave_onnx_rewrite_cast_names},

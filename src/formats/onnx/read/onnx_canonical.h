@@ -104,6 +104,7 @@ cleave_status_t cleave_onnx_rewrite_identity(cleave_onnx_call_t *call, cleave_er
 cleave_status_t cleave_onnx_rewrite_dropout(cleave_onnx_call_t *call, cleave_error_t *error);
 cleave_status_t cleave_onnx_rewrite_cast_names(cleave_onnx_call_t *call, cleave_error_t *error);
 cleave_status_t cleave_onnx_rewrite_axes(cleave_onnx_call_t *call, cleave_error_t *error);
+cleave_status_t cleave_onnx_check_quantize(cleave_onnx_call_t *call, cleave_error_t *error);
 cleave_status_t cleave_onnx_rewrite_split(cleave_onnx_call_t *call, cleave_error_t *error);
 cleave_status_t cleave_onnx_rewrite_slice(cleave_onnx_call_t *call, cleave_error_t *error);
 cleave_status_t cleave_onnx_rewrite_pad(cleave_onnx_call_t *call, cleave_error_t *error);

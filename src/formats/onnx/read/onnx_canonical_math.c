@@ -140,3 +140,14 @@ cleave_status_t cleave_onnx_rewrite_clip(cleave_onnx_call_t *call, cleave_error_
   CLEAVE_TRY(move_bound(call, "min", 1, error));
   return move_bound(call, "max", 2, error);
 }
+
+/* int4 is read as int8, whose limits are others. */
+cleave_status_t cleave_onnx_check_quantize(cleave_onnx_call_t *call, cleave_error_t *error) {
+  cleave_value_t zero = cleave_onnx_call_input(call, 2);
+  const cleave_tensor_t *tensor =
+      cleave_value_exists(zero) ? cleave_graph_value(call->builder->graph, zero)->tensor : NULL;
+  return tensor != NULL && tensor->is_four_bits
+             ? cleave_onnx_call_refuse(
+                   call, "its zero point is int4 or uint4, which only DequantizeLinear may read", error)
+             : CLEAVE_OK;
+}

@@ -10,7 +10,7 @@
 #include "formats/onnx/onnx_proto.h"
 #include "ops/ops.h"
 
-enum { IR_VERSION = 8, ALIGNMENT = 64, SMALLEST_EXTERNAL = 1024 };
+enum { IR_VERSION = 8, IR_VERSION_OF_FOUR_BITS = 10, ALIGNMENT = 64, SMALLEST_EXTERNAL = 1024 };
 static const size_t default_inline_limit = 1900000000;
 
 /* After byte `at` of the text come the bytes of the tensor. */
@@ -29,6 +29,7 @@ typedef struct assembly {
   cleave_text_t tail;
   cleave_text_t location; /* name of the file of external data; empty: none */
   CLEAVE_ARRAY(cut_t) cuts;
+  CLEAVE_ARRAY(cleave_tensor_t *) narrow; /* constants in four bits */
   CLEAVE_ARRAY(cleave_file_part_t) parts;
   CLEAVE_ARRAY(cleave_file_part_t) data_parts;
   size_t data_size;
@@ -153,6 +154,13 @@ static cleave_status_t put_constants(assembly_t *assembly, cleave_error_t *error
     if (tensor == NULL || !assembly->writer.is_needed[k]) {
       continue;
     }
+    if (cleave_onnx_has_four_bits(&assembly->writer, (cleave_value_t){k})) {
+      CLEAVE_TRY(cleave_array_reserve(&assembly->narrow, 1, error));
+      cleave_tensor_t *narrow = NULL;
+      CLEAVE_TRY(cleave_onnx_make_four_bits(tensor, &narrow, error));
+      cleave_array_push_reserved(&assembly->narrow, narrow);
+      tensor = narrow;
+    }
     if (!is_cut_out(tensor)) {
       size_t mark = cleave_protobuf_begin(&assembly->graph, ONNX_GRAPH_INITIALIZER);
       cleave_onnx_put_tensor(&assembly->graph, tensor, name);
@@ -229,7 +237,8 @@ static cleave_status_t put_model(assembly_t *assembly, cleave_error_t *error) {
     CLEAVE_TRY(cleave_onnx_put_function(writer, g, &assembly->functions, error));
   }
   cleave_text_t *head = &assembly->head;
-  cleave_protobuf_put_int(head, ONNX_MODEL_IR_VERSION, IR_VERSION);
+  cleave_protobuf_put_int(head, ONNX_MODEL_IR_VERSION,
+                          assembly->narrow.count > 0 ? IR_VERSION_OF_FOUR_BITS : IR_VERSION);
   cleave_protobuf_put_text(head, ONNX_MODEL_PRODUCER_NAME, "cleave");
   cleave_protobuf_put_text(head, ONNX_MODEL_PRODUCER_VERSION, cleave_version());
   if (options->doc != NULL) {
@@ -309,6 +318,10 @@ static void assembly_deinit(assembly_t *assembly) {
   cleave_text_deinit(&assembly->functions);
   cleave_text_deinit(&assembly->tail);
   cleave_text_deinit(&assembly->location);
+  for (size_t k = 0; k < assembly->narrow.count; k++) {
+    cleave_tensor_release(assembly->narrow.items[k]);
+  }
+  cleave_array_free(&assembly->narrow);
   cleave_array_free(&assembly->cuts);
   cleave_array_free(&assembly->parts);
   cleave_array_free(&assembly->data_parts);

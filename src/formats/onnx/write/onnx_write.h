@@ -81,6 +81,15 @@ void cleave_onnx_put_tensor(cleave_text_t *out, const cleave_tensor_t *tensor, c
 /* The same fields without the data. */
 void cleave_onnx_put_tensor_head(cleave_text_t *out, const cleave_tensor_t *tensor, const char *name);
 
+/* Is the constant written as int4 or uint4 (onnx_write_narrow.c)? Not if a function reads it: ONNX Runtime
+ * refuses such inputs of functions. */
+bool cleave_onnx_has_four_bits(const cleave_onnx_writer_t *writer, cleave_value_t value);
+/* A tensor in that form, for nothing else than to be written: its dtype is a number of ONNX's, and its bytes
+ * are those of pairs. */
+CLEAVE_MUST_USE cleave_status_t cleave_onnx_make_four_bits(const cleave_tensor_t *tensor,
+                                                           cleave_tensor_t **out_tensor,
+                                                           cleave_error_t *error);
+
 /* Rewrites a record to its form in the writer's operator set, or sets its refusal (onnx_downgrade.c). */
 CLEAVE_MUST_USE cleave_status_t cleave_onnx_downgrade(cleave_onnx_record_t *record, cleave_error_t *error);
 /* Sets the refusal of a record that the operator set has no operator, attribute, input or type for; drops
