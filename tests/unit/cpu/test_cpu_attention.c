@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention and Swish of the reference backend. Expected numbers were computed in double precision by NumPy.
 
-#include "op_case.h"
-#include "unit.h"
+#include "cpu_test.h"
 
-UNIT_TEST(attends_to_keys_of_every_head) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(attends_to_keys_of_every_head) {
   op_case_with_shapes(&cpu, "Attention",
                       "f32[1,2,2,3] 0.5 0.75 -1 0.75 0 0 0.25 -0.5 1 -1 -0.5 -0.25; f32[1,2,3,3] 0.25 -0.25 "
                       "-0.75 -1 -1 -1 -0.75 1 -0.75 0.25 0.5 -0.5 -0.5 -0.25 -0.5 1 -0.75 1; f32[1,2,3,2] "
@@ -43,11 +41,9 @@ UNIT_TEST(attends_to_keys_of_every_head) {
       "q_num_heads=4 kv_num_heads=2",
       "f32[1,2,8] 0.348869412 0.179327824 0.391080759 0.191967757 0.344568076 -0.00752597994 0.31954522 "
       "0.0157679724 0.377381131 0.19760297 0.348869412 0.179327824 0.333333333 0 0.315548404 0.00651215328");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(masks_are_added_or_leave_keys_out) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(masks_are_added_or_leave_keys_out) {
   op_case_with_shapes(&cpu, "Attention",
                       "f32[1,2,2,2] -0.75 0.5 1 0.5 0.25 0 1 -0.75; f32[1,2,3,2] -0.25 0.25 0.25 -1 -0.75 "
                       "0.5 0.75 0.25 1 -0.25 -0.5 0.75; f32[1,2,3,2] -1 -0.75 -0.75 -0.25 -0.75 0.75 0.75 "
@@ -72,11 +68,9 @@ UNIT_TEST(masks_are_added_or_leave_keys_out) {
                       "f32[1,1,4,2] -0.25 0.75 -0.75 -0.25 -1 0.75 0 -0.25",
                       "is_causal=1",
                       "f32[1,1,3,2] -0.25 0.75 -0.505523373 0.238953254 -0.582521387 0.455335663");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(caps_scores_before_the_mask_and_shows_every_stage) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(caps_scores_before_the_mask_and_shows_every_stage) {
   op_case_with_shapes(&cpu, "Attention",
                       "f32[1,1,2,2] 0.75 -0.75 -1 1; f32[1,1,3,2] 0 0.5 0.5 1 -1 -0.5; f32[1,1,3,2] 1 -0.25 "
                       "-0.25 -0.5 -1 -1; f32[2,3] 0 -inf 0 0 0 -inf",
@@ -103,11 +97,9 @@ UNIT_TEST(caps_scores_before_the_mask_and_shows_every_stage) {
       "softcap=2.0 qk_matmul_output_mode=2",
       "f32[1,1,1,2] 0.718226023 -0.922743574; f32[1,1,3,2] -0.25 -0.75 -0.75 0.5 -0.25 -0.5; f32[1,1,3,2] 0 "
       "-0.75 -0.75 -0.5 1 -1; f32[1,1,1,3] -0.349916003 -0.169494696 1.82368223");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(keys_of_earlier_calls_come_first) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(keys_of_earlier_calls_come_first) {
   op_case_with_shapes(
       &cpu, "Attention",
       "f32[1,2,2,2] 0 1 0 -0.25 0.25 -0.75 0.5 -1; f32[1,2,2,2] 0.25 -1 -1 -0.75 0.5 -0.25 -0.25 0.25; "
@@ -127,11 +119,9 @@ UNIT_TEST(keys_of_earlier_calls_come_first) {
       "q_num_heads=2 kv_num_heads=1",
       "f32[1,1,6] -0.268951143 -0.499325056 0.662967391 -0.323413903 -0.574707203 0.689116625; f32[1,1,3,2] "
       "-0.5 -0.25 -1 0 0.5 -1; f32[1,1,3,3] 0 0.5 -0.25 -0.5 -1 1 0 -0.5 1");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(keys_that_are_padding_are_not_read) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(keys_that_are_padding_are_not_read) {
   op_case_with_shapes(&cpu, "Attention",
                       "f32[1,1,2,2] 1 0.25 1 0.5; f32[1,1,5,2] 0.25 0 -0.75 0.5 0.75 0.5 nan nan nan nan; "
                       "f32[1,1,5,2] -0.25 -1 0.5 -1 0.75 -0.75 nan nan inf nan; -; -; -; i64[1] 3",
@@ -150,39 +140,32 @@ UNIT_TEST(keys_that_are_padding_are_not_read) {
   op_case_with_shapes(&cpu, "Attention",
                       "f16[1,1,1,1] 1; f16[1,1,2,1] 1 2; f16[1,1,2,1] 3 4; -; -; -; i64[1] 1", "",
                       "f16[1,1,1,1] 3");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(attention_has_other_float_types) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(attention_has_other_float_types) {
   op_case_with_shapes(&cpu, "Attention", "f64[1,1,1,2] 1 0; f64[1,1,2,2] 0 1 0 1; f64[1,1,2,1] 1 3",
                       "scale=1.0", "f64[1,1,1,1] 2");
   op_case_with_shapes(&cpu, "Attention", "f16[1,1,1,2] 1 0; f16[1,1,2,2] 0.5; f16[1,1,2,1] 1 3; bool[2] 1 0",
                       "", "f16[1,1,1,1] 1");
   op_case_with_shapes(&cpu, "Attention", "bf16[1,1,2] 1 0; bf16[1,2,2] 0.5 0.5 0.5 0.5; bf16[1,2,1] 1 3",
                       "q_num_heads=1 kv_num_heads=1", "bf16[1,1,1] 2");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(a_row_that_may_look_at_nothing_gives_zeros) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(a_row_that_may_look_at_nothing_gives_zeros) {
   op_case_with_shapes(&cpu, "Attention",
                       "f32[1,1,2,1] 1 2; f32[1,1,2,1] 1 2; f32[1,1,2,1] 5 7; bool[2,2] 0 0 1 0", "",
                       "f32[1,1,2,1] 0 5");
   op_case_with_shapes(&cpu, "Attention",
                       "f32[1,1,2,1] 1 2; f32[1,1,2,1] 1 2; f32[1,1,2,1] 5 7; f32[2,2] -inf -inf -inf nan", "",
                       "f32[1,1,2,1] 0 nan");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(attention_over_nothing_is_nothing) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(attention_over_nothing_is_nothing) {
   op_case_with_shapes(&cpu, "Attention", "f32[1,2,0,3]; f32[1,2,4,3] 1; f32[1,2,4,2] 1", "", "f32[1,2,0,2]");
   op_case_with_shapes(&cpu, "Attention", "f32[0,2,4,3]; f32[0,1,4,3]; f32[0,1,4,2]", "", "f32[0,2,4,2]");
   op_case_with_shapes(&cpu, "Attention", "f32[1,1,1,2] 1; f32[1,1,0,2]; f32[1,1,0,2]", "", "f32[1,1,1,2] 0");
   op_case_with_shapes(&cpu, "Attention", "f32[1,1,1,0]; f32[1,1,2,0]; f32[1,1,2,1] 1 3", "",
                       "f32[1,1,1,1] 2");
-  op_backend_destroy(&cpu);
 }
 
 UNIT_TEST(attention_refuses_what_does_not_fit) {
@@ -216,7 +199,7 @@ UNIT_TEST(attention_refuses_what_does_not_fit) {
       {"f32[1,2,2,3] 1; f32[1,2,2,3] 1; f32[1,2,2,3] 1; i32[2] 1", "", CLEAVE_ERROR_UNSUPPORTED,
        "input 3 is int32"},
   };
-  op_backend_t cpu = op_backend_cpu();
+  cpu = op_backend_cpu();
   for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
     op_case_fails(&cpu, "Attention", cases[k].inputs, cases[k].attributes, "f32[1,2,2,3] 0", cases[k].status,
                   cases[k].part);
@@ -224,13 +207,11 @@ UNIT_TEST(attention_refuses_what_does_not_fit) {
   op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(swishes_with_any_slope) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(swishes_with_any_slope) {
   op_case(&cpu, "Swish", "f32[5] -20 -1 0 0.5 3", "",
           "f32[5] -4.12230724e-08 -0.268941421 0 0.311229666 2.85772238");
   op_case(&cpu, "Swish", "f32[3] -1 2 100", "alpha=1.702", "f32[3] -0.154204234 1.93565862 100");
   op_case(&cpu, "Swish", "f64[2] -1 2", "alpha=0.0", "f64[2] -0.5 1");
-  op_backend_destroy(&cpu);
 }
 
 UNIT_MAIN("cpu_attention")

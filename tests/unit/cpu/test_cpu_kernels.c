@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators of the reference backend that move, select, scatter or make elements.
-#include "op_case.h"
-#include "unit.h"
+#include "cpu_test.h"
 #include "view_builder.h"
-
-static op_backend_t cpu;
 
 static void check(const char *op, const char *inputs, const char *attributes, const char *expected) {
   op_case(&cpu, op, inputs, attributes, expected);
@@ -15,16 +12,7 @@ static void check_fails(const char *op, const char *inputs, const char *attribut
   op_case_fails(&cpu, op, inputs, attributes, expected, CLEAVE_ERROR_SHAPE, part);
 }
 
-static void begin(void) {
-  cpu = op_backend_cpu();
-}
-
-static void end(void) {
-  op_backend_destroy(&cpu);
-}
-
-UNIT_TEST(changes_shapes_and_keeps_elements) {
-  begin();
+CPU_TEST(changes_shapes_and_keeps_elements) {
   check("Identity", "str[2] a b", "", "str[2] a b");
   check("Reshape", "f32[2,3] 1 2 3 4 5 6; i64[2] 3 -1", "", "f32[3,2] 1 2 3 4 5 6");
   check("Reshape", "f32[2,3] 1 2 3 4 5 6; i64[3] 0 1 -1", "", "f32[2,1,3] 1 2 3 4 5 6");
@@ -45,7 +33,6 @@ UNIT_TEST(changes_shapes_and_keeps_elements) {
   check_fails("Reshape", "f32[2] 1; i64[2] 2 0", "", "f32[2,1] 0", "copies dim 1");
   check_fails("Squeeze", "f32[2] 1; i64[1] 0", "", "f32[2] 0", "only 1 can be squeezed");
   check_fails("Unsqueeze", "f32[2] 1; i64[2] 0 0", "", "f32[1,1,2] 0", "axis 0 is repeated");
-  end();
 }
 
 /* Transposes floats of every size through a permutation, and compares with the definition. */
@@ -93,8 +80,7 @@ static void check_transpose(cleave_dtype_t dtype, int32_t rank, const int64_t *d
   free(data);
 }
 
-UNIT_TEST(transposes_every_element_size_and_order) {
-  begin();
+CPU_TEST(transposes_every_element_size_and_order) {
   static const cleave_dtype_t dtypes[] = {CLEAVE_DTYPE_U8, CLEAVE_DTYPE_F16, CLEAVE_DTYPE_F32,
                                           CLEAVE_DTYPE_F64};
   for (size_t k = 0; k < sizeof dtypes / sizeof dtypes[0]; k++) {
@@ -112,11 +98,9 @@ UNIT_TEST(transposes_every_element_size_and_order) {
   op_case_fails(&cpu, "Transpose", "f32[2,2] 1", "perm=[0,0]", "f32[2,2] 0", CLEAVE_ERROR_SHAPE,
                 "permutation");
   check_fails("Transpose", "f32[2,2] 1", "perm=[0,2,1]", "f32[2,2] 0", "3 entries for a tensor of rank 2");
-  end();
 }
 
-UNIT_TEST(rearranges_depth_and_space) {
-  begin();
+CPU_TEST(rearranges_depth_and_space) {
   check("DepthToSpace", "f32[1,4,1,2] 1 2 3 4 5 6 7 8", "blocksize=2", "f32[1,1,2,4] 1 3 2 4 5 7 6 8");
   check("DepthToSpace", "f32[1,8,1,1] 0 1 2 3 4 5 6 7", "blocksize=2 mode='DCR'",
         "f32[1,2,2,2] 0 2 4 6 1 3 5 7");
@@ -124,11 +108,9 @@ UNIT_TEST(rearranges_depth_and_space) {
         "f32[1,2,2,2] 0 1 2 3 4 5 6 7");
   check("SpaceToDepth", "f32[1,1,2,4] 1 3 2 4 5 7 6 8", "blocksize=2", "f32[1,4,1,2] 1 2 3 4 5 6 7 8");
   check_fails("DepthToSpace", "f32[1,3,1,1] 0", "blocksize=2", "f32[1,1,2,2] 0", "divisible by 4");
-  end();
 }
 
-UNIT_TEST(joins_and_splits) {
-  begin();
+CPU_TEST(joins_and_splits) {
   check("Concat", "f32[2,1] 1 2; f32[2,2] 3 4 5 6", "axis=1", "f32[2,3] 1 3 4 2 5 6");
   check("Concat", "str[1] a; str[2] b c", "axis=-1", "str[3] a b c");
   check("Split", "f32[2,4] 1 2 3 4 5 6 7 8; i64[2] 1 3", "axis=1", "f32[2,1] 1 5; f32[2,3] 2 3 4 6 7 8");
@@ -139,11 +121,9 @@ UNIT_TEST(joins_and_splits) {
   check_fails("Split", "f32[4] 1; i64[2] 3 3", "axis=0", "f32[3] 0; f32[3] 0",
               "part 1 has 3 elements, 1 of 4");
   check_fails("Split", "f32[4] 1; i64[2] 1 1", "axis=0", "f32[1] 0; f32[1] 0", "the parts have 2 elements");
-  end();
 }
 
-UNIT_TEST(slices_with_any_step) {
-  begin();
+CPU_TEST(slices_with_any_step) {
   check("Slice", "f32[2,4] 1 2 3 4 5 6 7 8; i64[2] 1 0; i64[2] 2 3; i64[2] 0 1; i64[2] 1 2", "",
         "f32[1,2] 5 7");
   check("Slice", "f32[4] 1 2 3 4; i64[1] -1; i64[1] -9223372036854775807; i64[1] 0; i64[1] -1", "",
@@ -157,11 +137,9 @@ UNIT_TEST(slices_with_any_step) {
   check("Slice", "u8[2,2] 1 2 3 4; i64[1] -1; i64[1] -3; i64[1] 1; i64[1] -1", "", "u8[2,2] 2 1 4 3");
   check_fails("Slice", "f32[2] 1; i64[1] 0; i64[1] 1; i64[1] 0; i64[1] 0", "", "f32[1] 0", "step 0");
   check_fails("Slice", "f32[2] 1; i64[1] 0; i64[1] 1; i64[1] 1", "", "f32[1] 0", "axis 1");
-  end();
 }
 
-UNIT_TEST(repeats_elements) {
-  begin();
+CPU_TEST(repeats_elements) {
   check("Expand", "f32[3,1] 1 2 3; i64[3] 2 1 2", "", "f32[2,3,2] 1 1 2 2 3 3 1 1 2 2 3 3");
   check("Expand", "f32[3] 1 2 3; i64[1] 1", "", "f32[3] 1 2 3");
   check("Tile", "f32[2,2] 1 2 3 4; i64[2] 2 1", "", "f32[4,2] 1 2 3 4 1 2 3 4");
@@ -169,11 +147,9 @@ UNIT_TEST(repeats_elements) {
   check("Tile", "str[1] a; i64[1] 3", "", "str[3] a a a");
   check_fails("Expand", "f32[2] 1; i64[1] 3", "", "f32[3] 0", "does not broadcast");
   check_fails("Tile", "f32[2] 1; i64[1] -1", "", "f32[2] 0", "repeats has -1");
-  end();
 }
 
-UNIT_TEST(pads_in_every_mode) {
-  begin();
+CPU_TEST(pads_in_every_mode) {
   check("Pad", "f32[2,2] 1 2 3 4; i64[4] 0 1 0 1; f32[] 9", "", "f32[2,4] 9 1 2 9 9 3 4 9");
   check("Pad", "f32[2,2] 1 2 3 4; i64[2] 1 0; -; i64[1] 0", "", "f32[3,2] 0 0 1 2 3 4");
   check("Pad", "f32[4] 1 2 3 4; i64[2] -1 2", "", "f32[5] 2 3 4 0 0");
@@ -190,11 +166,9 @@ UNIT_TEST(pads_in_every_mode) {
   check_fails("Pad", "f32[0]; i64[2] 1 0", "mode='edge'", "f32[1] 0", "no elements to fill the border");
   op_case_fails(&cpu, "Pad", "f32[2] 1; i64[2] 1 0", "mode='mirror'", "f32[3] 0", CLEAVE_ERROR_UNSUPPORTED,
                 "mode 'mirror'");
-  end();
 }
 
-UNIT_TEST(gathers_by_index) {
-  begin();
+CPU_TEST(gathers_by_index) {
   check("Gather", "f32[3,2] 1 2 3 4 5 6; i64[2] 2 -3", "axis=0", "f32[2,2] 5 6 1 2");
   check("Gather", "f32[2,3] 1 2 3 4 5 6; i32[1,2] 0 2", "axis=1", "f32[2,1,2] 1 3 4 6");
   check("Gather", "str[3] a b c; i64[] 1", "axis=0", "str[] b");
@@ -208,11 +182,9 @@ UNIT_TEST(gathers_by_index) {
   check_fails("GatherElements", "f32[2] 1; i64[2] 0 -3", "axis=0", "f32[2] 0", "index -3 at element 1");
   check_fails("GatherND", "f32[2,2] 1; i64[1,2] 1 2", "", "f32[1] 0", "index 2 at element 1");
   check_fails("GatherND", "f32[2] 1; i64[1,2] 0 0", "", "f32[1] 0", "tuples of 2 indices do not fit rank 1");
-  end();
 }
 
-UNIT_TEST(scatters_with_and_without_reduction) {
-  begin();
+CPU_TEST(scatters_with_and_without_reduction) {
   check("ScatterElements", "f32[1,5] 1 2 3 4 5; i64[1,2] 1 3; f32[1,2] 1.5 2.5", "axis=1",
         "f32[1,5] 1 1.5 3 2.5 5");
   check("ScatterElements", "f32[1,5] 1 2 3 4 5; i64[1,2] 1 1; f32[1,2] 1 2", "axis=1 reduction='add'",
@@ -236,11 +208,9 @@ UNIT_TEST(scatters_with_and_without_reduction) {
               "updates have 2 elements, expected 1");
   op_case_fails(&cpu, "ScatterND", "f32[2] 1; i64[1,1] 0; f32[1] 0", "reduction='xor'", "f32[2] 0",
                 CLEAVE_ERROR_UNSUPPORTED, "reduction 'xor'");
-  end();
 }
 
-UNIT_TEST(makes_tensors_from_numbers) {
-  begin();
+CPU_TEST(makes_tensors_from_numbers) {
   check("ConstantOfShape", "i64[2] 2 2", "value=<i32[1] 7>", "i32[2,2] 7");
   check("ConstantOfShape", "i64[1] 3", "", "f32[3] 0");
   check("ConstantOfShape", "i64[0]", "value=<f32[1] 2>", "f32[] 2");
@@ -257,11 +227,9 @@ UNIT_TEST(makes_tensors_from_numbers) {
   check("Trilu", "i64[2,2] 1 2 3 4; i64[] 9", "", "i64[2,2] 0");
   check_fails("Range", "i64[] 0; i64[] 1; i64[] 0", "", "i64[1] 0", "delta is 0");
   check_fails("ConstantOfShape", "i64[1] -1", "", "f32[1] 0", "shape has -1");
-  end();
 }
 
-UNIT_TEST(finds_shapes_in_the_data) {
-  begin();
+CPU_TEST(finds_shapes_in_the_data) {
   check("NonZero", "f32[2,2] 1 0 -2 3", "", "i64[2,3] 0 1 1 0 0 1");
   check("NonZero", "bool[3] 0 1 1", "", "i64[1,2] 1 2");
   check("Compress", "f32[3,2] 1 2 3 4 5 6; bool[2] 0 1", "axis=0", "f32[1,2] 3 4");
@@ -276,11 +244,9 @@ UNIT_TEST(finds_shapes_in_the_data) {
   check("Unique", "str[3] b a b", "", "str[2] a b");
   check("Unique", "f32[3] nan 1 nan", "", "f32[2] 1 nan");
   check("Unique", "i64[0]", "", "i64[0]; i64[0]; i64[0]; i64[0]");
-  end();
 }
 
-UNIT_TEST(reverses_sequences_and_takes_determinants) {
-  begin();
+CPU_TEST(reverses_sequences_and_takes_determinants) {
   check("ReverseSequence", "f32[2,3] 1 2 3 4 5 6; i64[2] 2 3", "time_axis=1 batch_axis=0",
         "f32[2,3] 2 1 3 6 5 4");
   check("ReverseSequence", "f32[3,2] 1 2 3 4 5 6; i64[2] 1 3", "time_axis=0 batch_axis=1",
@@ -289,7 +255,6 @@ UNIT_TEST(reverses_sequences_and_takes_determinants) {
   check("Det", "f32[2,2,2] 1 2 3 4 0 1 1 0", "", "f32[2] -2 -1");
   check("Det", "f64[3,3] 2 0 1 1 3 2 1 1 4", "", "f64[] 18");
   check("Det", "f32[2,2] 1 2 2 4", "", "f32[] 0");
-  end();
 }
 
 /* Draws 10,000 numbers, and gives their mean and variance. */
@@ -319,8 +284,7 @@ static void draw(const char *op, double seed, double *mean, double *variance, fl
   view_builder_destroy(b);
 }
 
-UNIT_TEST(draws_seeded_random_numbers) {
-  begin();
+CPU_TEST(draws_seeded_random_numbers) {
   double mean = 0;
   double variance = 0;
   float first = 0;
@@ -338,7 +302,6 @@ UNIT_TEST(draws_seeded_random_numbers) {
   ck_assert_float_ne(first, other);
   check("Bernoulli", "f32[4] 0 1 0 1", "seed=3.0", "f32[4] 0 1 0 1");
   check("Multinomial", "f32[2,2] 0 -1000 -1000 0", "sample_size=3", "i32[2,3] 0 0 0 1 1 1");
-  end();
 }
 
 /* One Momentum step of one tensor of two elements, with alpha 0.5 and beta 2. */
@@ -377,8 +340,7 @@ static void momentum_step(const char *mode, int64_t count, float *x, float *v) {
   view_builder_destroy(b);
 }
 
-UNIT_TEST(takes_optimiser_steps_of_the_training_domain) {
-  begin();
+CPU_TEST(takes_optimiser_steps_of_the_training_domain) {
   float x[2];
   float v[2];
   momentum_step("standard", 0, x, v); /* v = 0.5 v + g */
@@ -391,7 +353,6 @@ UNIT_TEST(takes_optimiser_steps_of_the_training_domain) {
   ck_assert_float_eq(x[0], -1.5f);
   op_case_fails(&cpu, "Momentum", "f32[] 1; i64[] 0; f32[1] 1; f32[1] 1; f32[1] 1", "", "f32[1] 0; f32[1] 0",
                 CLEAVE_ERROR_UNSUPPORTED, "no kernel for this operator");
-  end();
 }
 
 UNIT_MAIN("cpu_kernels")

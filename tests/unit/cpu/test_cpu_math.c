@@ -1,24 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementwise operators and reductions of the reference backend, against values from NumPy and the ONNX text.
-#include "op_case.h"
-#include "unit.h"
-
-static op_backend_t cpu;
+#include "cpu_test.h"
 
 static void check(const char *op, const char *inputs, const char *attributes, const char *expected) {
   op_case(&cpu, op, inputs, attributes, expected);
 }
 
-static void begin(void) {
-  cpu = op_backend_cpu();
-}
-
-static void end(void) {
-  op_backend_destroy(&cpu);
-}
-
-UNIT_TEST(computes_functions_of_one_float) {
-  begin();
+CPU_TEST(computes_functions_of_one_float) {
   check("Exp", "f32[4] 0 1 -1 -inf", "", "f32[4] 1 2.71828183 0.36787944 0");
   check("Exp", "f32[3] 89 -104 nan", "", "f32[3] inf 0 nan");
   check("Exp", "f64[2] 1 -700", "", "f64[2] 2.718281828459045 9.8596765e-305");
@@ -41,11 +29,9 @@ UNIT_TEST(computes_functions_of_one_float) {
   check("Acosh", "f32[1] 2", "", "f32[1] 1.31695790");
   check("Atanh", "f32[1] 0.5", "", "f32[1] 0.54930614");
   check("Erf", "f32[5] 0 0.5 -1 3 nan", "", "f32[5] 0 0.52049988 -0.84270079 0.99997791 nan");
-  end();
 }
 
-UNIT_TEST(computes_activations) {
-  begin();
+CPU_TEST(computes_activations) {
   check("Relu", "f32[4] -1 0 2 nan", "", "f32[4] 0 0 2 nan");
   check("Relu", "i32[3] -5 0 7", "", "i32[3] 0 0 7");
   check("LeakyRelu", "f32[2] -1 2", "alpha=0.1", "f32[2] -0.1 2");
@@ -68,11 +54,9 @@ UNIT_TEST(computes_activations) {
   op_case_fails(&cpu, "PRelu", "f32[2] -1 2; f32[2,2] 1", "", "f32[2] 0", CLEAVE_ERROR_SHAPE, "slope");
   op_case_fails(&cpu, "Gelu", "f32[1] 1", "approximate='fast'", "f32[1] 0", CLEAVE_ERROR_UNSUPPORTED,
                 "'fast'");
-  end();
 }
 
-UNIT_TEST(computes_short_floats_through_float) {
-  begin();
+CPU_TEST(computes_short_floats_through_float) {
   check("Add", "f16[2] 1 0.5; f16[] 2", "", "f16[2] 3 2.5");
   check("Mul", "bf16[2] 1.5 -4; bf16[2] 2 0.25", "", "bf16[2] 3 -1");
   check("Neg", "f16[3] 1 -2 inf", "", "f16[3] -1 2 -inf");
@@ -84,11 +68,9 @@ UNIT_TEST(computes_short_floats_through_float) {
   check("ReduceSum", "f16[4] 1 2 3 0.5; i64[1] 0", "keepdims=0", "f16[] 6.5");
   check("IsNaN", "f16[3] nan inf 1", "", "bool[3] 1 0 0");
   check("IsInf", "bf16[3] nan -inf inf", "detect_negative=0", "bool[3] 0 0 1");
-  end();
 }
 
-UNIT_TEST(broadcasts_like_numpy) {
-  begin();
+CPU_TEST(broadcasts_like_numpy) {
   check("Add", "f32[2,1,3] 1 2 3 4 5 6; f32[2,1] 10 20", "",
         "f32[2,2,3] 11 12 13 21 22 23 14 15 16 24 25 26");
   check("Sub", "f32[] 10; f32[3] 1 2 3", "", "f32[3] 9 8 7");
@@ -100,11 +82,9 @@ UNIT_TEST(broadcasts_like_numpy) {
   op_case_fails(&cpu, "Add", "f32[2] 1; f32[2] 1", "", "f32[3] 0", CLEAVE_ERROR_SHAPE,
                 "output 0 has shape [3], expected [2]");
   op_case_fails(&cpu, "Add", "f32[2] 1; f64[2] 1", "", "f32[2] 0", CLEAVE_ERROR_UNSUPPORTED, "float64");
-  end();
 }
 
-UNIT_TEST(integers_wrap_and_never_trap) {
-  begin();
+CPU_TEST(integers_wrap_and_never_trap) {
   check("Add", "i32[1] 2147483647; i32[1] 1", "", "i32[1] -2147483648");
   check("Mul", "i64[1] 4611686018427387904; i64[1] 2", "", "i64[1] -9223372036854775808");
   check("Sub", "u8[1] 1; u8[1] 2", "", "u8[1] 255");
@@ -121,12 +101,10 @@ UNIT_TEST(integers_wrap_and_never_trap) {
   check("Abs", "i32[2] -2147483648 -5", "", "i32[2] -2147483648 5");
   check("Sign", "i64[3] -9 0 9", "", "i64[3] -1 0 1");
   check("Sign", "f32[4] -9 0 9 nan", "", "f32[4] -1 0 1 nan");
-  end();
 }
 
-UNIT_TEST(integers_are_not_divided_by_zero) {
+CPU_TEST(integers_are_not_divided_by_zero) {
   static const char *const TYPES[] = {"i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"};
-  begin();
   for (size_t k = 0; k < sizeof TYPES / sizeof TYPES[0]; k++) {
     const char *type = TYPES[k];
     char inputs[64];
@@ -142,11 +120,9 @@ UNIT_TEST(integers_are_not_divided_by_zero) {
                 "element 0");
   check("Div", "i32[0]; i32[] 0", "", "i32[0]");
   check("Div", "f32[3] 1 -1 0; f32[] 0", "", "f32[3] inf -inf nan");
-  end();
 }
 
-UNIT_TEST(raises_to_powers_of_mixed_types) {
-  begin();
+CPU_TEST(raises_to_powers_of_mixed_types) {
   check("Pow", "f32[4] 1 2 -3 4; f32[] 2", "", "f32[4] 1 4 9 16");
   check("Pow", "f32[3] 1 2 -3; f32[] 3", "", "f32[3] 1 8 -27");
   check("Pow", "f32[4] 4 0 -1 inf; f32[] 0.5", "", "f32[4] 2 0 nan inf");
@@ -154,11 +130,9 @@ UNIT_TEST(raises_to_powers_of_mixed_types) {
   check("Pow", "i32[4] 2 3 -1 2; i64[4] 10 -1 -3 40", "", "i32[4] 1024 0 -1 0");
   check("Pow", "i64[2] 9 2; f32[2] 0.5 3", "", "i64[2] 3 8");
   check("Pow", "f32[] 2; f32[3] 1 2 3", "", "f32[3] 2 4 8");
-  end();
 }
 
-UNIT_TEST(extremes_keep_nan) {
-  begin();
+CPU_TEST(extremes_keep_nan) {
   check("Max", "f32[3] 1 nan 3; f32[3] 2 5 nan", "", "f32[3] 2 nan nan");
   check("Min", "f32[3] 1 nan 3; f32[3] 2 5 nan", "", "f32[3] 1 nan nan");
   check("Max", "i8[2] -3 4", "", "i8[2] -3 4");
@@ -171,11 +145,9 @@ UNIT_TEST(extremes_keep_nan) {
   check("Clip", "i8[3] -128 3 127; i8[] -5; i8[] 5", "", "i8[3] -5 3 5");
   check("Clip", "u64[1] 18446744073709551615; u64[] 0; u64[] 9223372036854775808", "",
         "u64[1] 9223372036854775808");
-  end();
 }
 
-UNIT_TEST(compares_and_combines_truth) {
-  begin();
+CPU_TEST(compares_and_combines_truth) {
   check("Equal", "i64[3] 1 2 3; i64[] 2", "", "bool[3] 0 1 0");
   check("Equal", "str[2] a b; str[] b", "", "bool[2] 0 1");
   check("Equal", "f32[2] nan 1; f32[2] nan 1", "", "bool[2] 0 1");
@@ -199,11 +171,9 @@ UNIT_TEST(compares_and_combines_truth) {
   check("Where", "bool[2,1] 1 0; f32[2] 1 2; f32[] 9", "", "f32[2,2] 1 2 9 9");
   check("Where", "bool[] 1; i64[] 5; i64[3] 1 2 3", "", "i64[3] 5 5 5");
   check("Where", "bool[3] 1 0 1; str[] yes; str[] no", "", "str[3] yes no yes");
-  end();
 }
 
-UNIT_TEST(casts_between_all_types) {
-  begin();
+CPU_TEST(casts_between_all_types) {
   check("Cast", "f32[6] 1.9 -1.9 3e9 -3e9 nan inf", "", "i32[6] 1 -1 2147483647 -2147483648 0 2147483647");
   check("Cast", "f64[4] 9.3e18 -9.3e18 255.9 -1", "",
         "i64[4] 9223372036854775807 -9223372036854775808 255 -1");
@@ -222,11 +192,9 @@ UNIT_TEST(casts_between_all_types) {
   check("CastLike", "f32[1] 2.5; i64[1] 0", "", "i64[1] 2");
   op_case_fails(&cpu, "Cast", "str[1] 3x", "", "f32[1] 0", CLEAVE_ERROR_FORMAT, "'3x' is not a number");
   op_case_fails(&cpu, "Cast", "f32[1] 1", "", "str[1] 1", CLEAVE_ERROR_UNSUPPORTED, "from float32 to string");
-  end();
 }
 
-UNIT_TEST(reduces_over_any_axes) {
-  begin();
+CPU_TEST(reduces_over_any_axes) {
   check("ReduceSum", "f32[2,3,2] 1 2 3 4 5 6 7 8 9 10 11 12; i64[1] 1", "keepdims=0", "f32[2,2] 9 12 27 30");
   check("ReduceSum", "f32[2,3,2] 1 2 3 4 5 6 7 8 9 10 11 12; i64[2] 0 -1", "", "f32[1,3,1] 18 26 34");
   check("ReduceSum", "f32[2,2] 1 2 3 4", "keepdims=0", "f32[] 10");
@@ -253,11 +221,9 @@ UNIT_TEST(reduces_over_any_axes) {
   check("ReduceSum", "f32[] 3", "", "f32[] 3");
   op_case_fails(&cpu, "ReduceSum", "f32[2] 1; i64[1] 1", "", "f32[1] 0", CLEAVE_ERROR_SHAPE,
                 "axis 1 is outside rank 1");
-  end();
 }
 
-UNIT_TEST(finds_the_place_of_an_extreme) {
-  begin();
+CPU_TEST(finds_the_place_of_an_extreme) {
   check("ArgMax", "f32[2,3] 1 3 3 9 2 1", "axis=1 keepdims=0", "i64[2] 1 0");
   check("ArgMax", "f32[2,3] 1 3 3 9 2 1", "axis=1 select_last_index=1", "i64[2,1] 2 0");
   check("ArgMin", "i32[2,3] 1 3 3 9 2 1", "axis=0 keepdims=0", "i64[3] 0 1 1");
@@ -266,11 +232,9 @@ UNIT_TEST(finds_the_place_of_an_extreme) {
   check("ArgMax", "f32[700] 1", "axis=0 keepdims=0 select_last_index=1", "i64[] 699");
   op_case_fails(&cpu, "ArgMax", "f32[2,0]", "axis=1 keepdims=0", "i64[2] 0", CLEAVE_ERROR_SHAPE,
                 "no elements");
-  end();
 }
 
-UNIT_TEST(sums_along_an_axis) {
-  begin();
+CPU_TEST(sums_along_an_axis) {
   check("CumSum", "f32[4] 1 2 3 4; i64[] 0", "", "f32[4] 1 3 6 10");
   check("CumSum", "f32[4] 1 2 3 4; i64[] 0", "exclusive=1", "f32[4] 0 1 3 6");
   check("CumSum", "f32[4] 1 2 3 4; i64[] 0", "reverse=1", "f32[4] 10 9 7 4");
@@ -278,7 +242,6 @@ UNIT_TEST(sums_along_an_axis) {
   check("CumSum", "i32[2,3] 1 2 3 4 5 6; i32[] 0", "", "i32[2,3] 1 2 3 5 7 9");
   check("CumSum", "i32[2,3] 1 2 3 4 5 6; i32[] -1", "", "i32[2,3] 1 3 6 4 9 15");
   op_case_fails(&cpu, "CumSum", "f32[2] 1; i64[] 1", "", "f32[2] 0", CLEAVE_ERROR_SHAPE, "axis");
-  end();
 }
 
 UNIT_MAIN("cpu_math")

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution, pooling, matrix product, normalisation and softmax kernels of the reference backend; expected
 // values are those of PyTorch and NumPy in double.
-#include "op_case.h"
-#include "unit.h"
+#include "cpu_test.h"
 
-UNIT_TEST(convolves_with_padding_stride_and_bias) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(convolves_with_padding_stride_and_bias) {
   op_case_with_shapes(&cpu, "Conv",
                       "f32[1,2,4,5] 3 1 1 3 1 2 2 -2 -3 -1 -2 3 3 -3 0 2 -3 2 -3 0 2 -1 -1 -2 2 -2 3 0 0 0 1 "
                       "0 0 3 2 2 1 1 -1 3; f32[2,2,3,3] 0 -2 2 -2 3 1 -3 -3 0 -3 -3 0 3 0 2 3 2 1 0 0 -2 0 "
@@ -24,22 +22,18 @@ UNIT_TEST(convolves_with_padding_stride_and_bias) {
                       "0 0 3 2 2 1 1 -1 3; f16[2,2,3,3] 0 -2 2 -2 3 1 -3 -3 0 -3 -3 0 3 0 2 3 2 1 0 0 -2 0 "
                       "-1 -2 3 -3 -3 -2 3 1 3 -2 2 -1 0 -3",
                       "", "f16[1,2,2,3] -9 -9 7 20 2 0 -45 8 13 15 5 8");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(convolves_one_and_three_axes) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(convolves_one_and_three_axes) {
   op_case_with_shapes(&cpu, "Conv", "f32[2,1,6] 1 -2 0 -2 3 3 -2 0 3 2 1 1; f32[1,1,2] -3 2", "dilations=[2]",
                       "f32[2,1,4] -3 2 6 12 12 4 -7 -4");
   op_case_with_shapes(&cpu, "Conv",
                       "f32[1,1,2,3,3] 0 -3 -2 0 2 0 1 3 1 -1 1 1 -3 -3 1 -1 1 -1; f32[2,1,2,2,2] -2 -2 -1 2 "
                       "-1 -1 1 3 -1 1 0 1 0 1 0 1",
                       "", "f32[1,2,1,2,2] -2 6 9 -5 -3 3 3 -1");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(convolves_groups_and_depthwise) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(convolves_groups_and_depthwise) {
   op_case_with_shapes(&cpu, "Conv",
                       "f32[1,4,3,3] 3 -2 0 0 -1 -2 -3 -1 2 -3 -1 3 3 -2 -3 1 -3 -1 0 3 -3 1 0 -3 2 2 0 3 1 3 "
                       "3 0 -2 -2 0 -2; f32[2,2,2,2] 2 3 -2 0 -3 -2 -1 3 3 1 1 0 -3 -1 3 -1",
@@ -50,32 +44,26 @@ UNIT_TEST(convolves_groups_and_depthwise) {
                       "2 3 -3 3 1 0 2; f32[4] 3 0 -3 2",
                       "group=2 pads=[1,1,1,1] strides=[2,2]",
                       "f32[1,4,2,2] 11 5 -7 5 -6 -16 18 -13 -16 -1 -10 16 -13 -13 14 9");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(pads_to_the_same_size) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(pads_to_the_same_size) {
   op_case_with_shapes(&cpu, "Conv",
                       "f32[1,1,4,4] -2 -2 -2 -2 3 -1 -3 -2 -1 -1 -1 3 3 1 3 -1; f32[1,1,2,2] -3 -2 -3 3",
                       "auto_pad='SAME_UPPER'", "f32[1,1,4,4] -2 4 13 12 -7 9 25 -3 -1 11 -15 -6 -11 -9 -7 3");
   op_case_with_shapes(&cpu, "Conv",
                       "f32[1,1,4,4] -2 -2 -2 -2 3 -1 -3 -2 -1 -1 -1 3 3 1 3 -1; f32[1,1,2,2] -3 -2 -3 3",
                       "auto_pad='SAME_LOWER'", "f32[1,1,4,4] -6 0 0 0 13 -2 4 13 -9 -7 9 25 11 -1 11 -15");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(convolves_point_by_point) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(convolves_point_by_point) {
   op_case_with_shapes(&cpu, "Conv", "f32[1,3,2,2] -2 0 -2 3 -2 0 3 0 3 3 2 2; f32[2,3,1,1] 1 1 2 -1 3 3", "",
                       "f32[1,2,2,2] 2 6 5 7 5 9 17 3");
   op_case_with_shapes(&cpu, "Conv", "f32[1,3,2,2] -2 0 -2 3 -2 0 3 0 3 3 2 2; f32[2,3,1,1] 1 1 2 -1 3 3",
                       "strides=[2,2]", "f32[1,2,1,1] 2 5");
   op_case_with_shapes(&cpu, "Conv", "f32[0,3,2,2]; f32[2,3,1,1] 1 1 2 -1 3 3", "", "f32[0,2,2,2]");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(refuses_convolutions_that_do_not_fit) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(refuses_convolutions_that_do_not_fit) {
   op_case_fails(&cpu, "Conv", "f32[1,3,2,2] -2 0 -2 3 -2 0 3 0 3 3 2 2; f32[2,2,1,1] -1 -1 2 3", "",
                 "f32[1,2,2,2] 0", CLEAVE_ERROR_SHAPE, "3 channels in 1 groups do not fit weights [2, 2]");
   op_case_fails(&cpu, "Conv", "f32[1,3,2,2] -2 0 -2 3 -2 0 3 0 3 3 2 2; f32[2,3,1,1] 1 1 2 -1 3 3", "",
@@ -97,11 +85,9 @@ UNIT_TEST(refuses_convolutions_that_do_not_fit) {
                 "auto_pad='SOME'", "f32[1,2,2,2] 0", CLEAVE_ERROR_UNSUPPORTED, "auto_pad 'SOME' is unknown");
   op_case_fails(&cpu, "Conv", "i32[1,3,2,2] -2 0 -2 3 -2 0 3 0 3 3 2 2; i32[2,3,1,1] 1 1 2 -1 3 3", "",
                 "i32[1,2,2,2] 0", CLEAVE_ERROR_UNSUPPORTED, "input 0 of dtype int32 is not supported");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(convolves_transposed) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(convolves_transposed) {
   op_case_with_shapes(&cpu, "ConvTranspose",
                       "f32[1,2,3,2] 0 -2 0 0 3 2 -2 2 2 1 1 -1; f32[2,1,3,3] 2 -3 1 3 3 -1 -1 1 -1 2 -2 -2 "
                       "-3 0 -2 -1 3 2; f32[1] 2",
@@ -119,11 +105,9 @@ UNIT_TEST(convolves_transposed) {
                       "strides=[2] output_shape=[6]", "f32[1,1,6] -6 7 9 -7 -3 2");
   op_case_fails(&cpu, "ConvTranspose", "f32[1,1,3] 2 -3 1; f32[1,1,3] -1 -3 2", "strides=[2]", "f32[1,1,6] 0",
                 CLEAVE_ERROR_SHAPE, "output has 6 elements on spatial axis 0, expected 7");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(convolves_integers) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(convolves_integers) {
   op_case_with_shapes(&cpu, "ConvInteger",
                       "u8[1,2,3,3] 6 7 8 6 7 1 8 8 6 7 6 7 8 4 7 8 2 0; i8[2,2,2,2] -2 -3 0 -3 -2 -2 1 -2 3 "
                       "-2 3 0 -2 -3 -1 1; u8[] 3; i8[2] 1 -2",
@@ -137,11 +121,9 @@ UNIT_TEST(convolves_integers) {
       "u8[1,2,3,3] 6 7 8 6 7 1 8 8 6 7 6 7 8 4 7 8 2 0; f32[] 0.5; u8[] 3; i8[2,2,2,2] -2 -3 0 -3 -2 -2 1 -2 "
       "3 -2 3 0 -2 -3 -1 1; f32[2] 0.25 0.5; i8[] 0; f32[] 2; u8[] 5; i32[2] 4 -7",
       "", "u8[1,2,2,2] 3 3 3 4 3 4 4 6");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(takes_maxima_of_windows) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(takes_maxima_of_windows) {
   op_case_with_shapes(&cpu, "MaxPool", "f32[1,1,4,5] -7 -6 -7 3 -8 -9 -1 -4 1 8 7 1 3 6 -1 3 -5 2 -5 -6",
                       "kernel_shape=[2,2] strides=[2,2] ceil_mode=1", "f32[1,1,2,3] -1 3 8 7 6 -1");
   op_case_with_shapes(&cpu, "MaxPool", "f32[1,1,4,5] -7 -6 -7 3 -8 -9 -1 -4 1 8 7 1 3 6 -1 3 -5 2 -5 -6",
@@ -160,11 +142,9 @@ UNIT_TEST(takes_maxima_of_windows) {
                       "i8[1,1,2,3] 52 14 -25 60 60 92");
   op_case_with_shapes(&cpu, "MaxPool", "u8[1,1,4] 180 170 3 10", "kernel_shape=[3] auto_pad='SAME_UPPER'",
                       "u8[1,1,4] 180 180 170 10");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(averages_windows) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(averages_windows) {
   op_case_with_shapes(&cpu, "AveragePool", "f32[1,1,4,5] -7 -6 -7 3 -8 -9 -1 -4 1 8 7 1 3 6 -1 3 -5 2 -5 -6",
                       "kernel_shape=[2,2] pads=[1,0,1,0]",
                       "f32[1,1,5,4] -6.5 -6.5 -2 -2.5 -5.75 -4.5 -1.75 1 -0.5 -0.25 1.5 3.5 1.5 0.25 1.5 "
@@ -183,11 +163,9 @@ UNIT_TEST(averages_windows) {
   op_case_with_shapes(&cpu, "LpPool", "f32[1,1,4,5] -7 -6 -7 3 -8 -9 -1 -4 1 8 7 1 3 6 -1 3 -5 2 -5 -6",
                       "kernel_shape=[2,2] strides=[2,2] p=2",
                       "f32[1,1,2,2] 12.9228477 8.66025448 9.1651516 8.60232544");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(pools_whole_planes) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(pools_whole_planes) {
   op_case_with_shapes(&cpu, "GlobalAveragePool",
                       "f32[2,2,2,3] 1 -1 2 -1 -2 -3 -1 1 -3 2 -1 -1 1 3 0 2 -1 -3 2 2 2 3 0 -2", "",
                       "f32[2,2,1,1] -0.666666687 -0.5 0.333333343 1.16666663");
@@ -200,22 +178,18 @@ UNIT_TEST(pools_whole_planes) {
   op_case_with_shapes(&cpu, "GlobalMaxPool",
                       "f16[2,2,2,3] 1 -1 2 -1 -2 -3 -1 1 -3 2 -1 -1 1 3 0 2 -1 -3 2 2 2 3 0 -2", "",
                       "f16[2,2,1,1] 2 2 3 3");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(unpools_maxima) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(unpools_maxima) {
   op_case_with_shapes(&cpu, "MaxUnpool", "f32[1,1,2,2] 1 2 3 4; i64[1,1,2,2] 5 7 13 15",
                       "kernel_shape=[2,2] strides=[2,2]", "f32[1,1,4,4] 0 0 0 0 0 1 0 2 0 0 0 0 0 3 0 4");
   op_case_fails(&cpu, "MaxUnpool", "f32[1,1,1,1] 1; i64[1,1,1,1] 16", "kernel_shape=[2,2] strides=[2,2]",
                 "f32[1,1,2,2] 0", CLEAVE_ERROR_SHAPE, "index 16 is outside of the output");
   op_case_fails(&cpu, "MaxUnpool", "f32[1,1,1,1] 1; i64[1,1,1,1] -1", "kernel_shape=[2,2] strides=[2,2]",
                 "f32[1,1,2,2] 0", CLEAVE_ERROR_SHAPE, "index -1 is outside of the output");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(refuses_pools_without_end) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(refuses_pools_without_end) {
   op_case_fails(&cpu, "MaxPool", "f32[1,1,4,4] 0", "kernel_shape=[100000,100000]", "f32[1,1,1,1] 0",
                 CLEAVE_ERROR_LIMIT, "a window has 10000000000 elements");
   op_case_fails(&cpu, "AveragePool", "f32[1,1,4] 0", "kernel_shape=[6] pads=[1,0]", "f32[1,1,1] 0",
@@ -224,11 +198,9 @@ UNIT_TEST(refuses_pools_without_end) {
                 "kernel_shape is missing");
   op_case_fails(&cpu, "AveragePool", "f32[4,4] 0", "kernel_shape=[1]", "f32[4,4] 0", CLEAVE_ERROR_UNSUPPORTED,
                 "input has rank 2, expected 3 to 5");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(multiplies_matrices) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(multiplies_matrices) {
   op_case_with_shapes(&cpu, "MatMul", "f32[2,3] 1 1 -1 1 -2 1; f32[3,2] 2 -3 0 1 -3 1", "",
                       "f32[2,2] 5 -3 -1 -4");
   op_case_with_shapes(&cpu, "MatMul", "f32[3] 3 2 1; f32[3,2] 2 -1 -1 -3 2 -1", "", "f32[2] 6 -10");
@@ -256,11 +228,9 @@ UNIT_TEST(multiplies_matrices) {
       "f32[2,2,2] -3 2 0 1 -3 2 -1 3", CLEAVE_ERROR_SHAPE, "batch dimensions do not broadcast");
   op_case_fails(&cpu, "MatMul", "f32[] 1; f32[2] 1 3", "", "f32[] 1", CLEAVE_ERROR_SHAPE,
                 "an input is a scalar");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(multiplies_matrices_with_scale_and_bias) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(multiplies_matrices_with_scale_and_bias) {
   op_case_with_shapes(&cpu, "Gemm", "f32[3,2] 2 2 -3 2 1 -1; f32[4,3] -1 1 -2 -2 3 2 1 2 -1 2 -2 0",
                       "transA=1 transB=1 alpha=0.5 beta=2.0", "f32[2,4] -3.5 -5.5 -2.5 5 1 0 3.5 0");
   op_case_with_shapes(&cpu, "Gemm", "f32[3,2] 2 2 -3 2 1 -1; f32[4,3] -1 1 -2 -2 3 2 1 2 -1 2 -2 0; f32[] 2",
@@ -280,11 +250,9 @@ UNIT_TEST(multiplies_matrices_with_scale_and_bias) {
                 "f32[1,2] -1 1", CLEAVE_ERROR_SHAPE, "C does not broadcast to [1, 2]");
   op_case_fails(&cpu, "Gemm", "i32[1,3] -3 2 2; i32[3,1] -1 -3 2", "alpha=0.5", "i32[1,1] 1",
                 CLEAVE_ERROR_UNSUPPORTED, "alpha or beta 0.5 of an integer product is not an integer");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(multiplies_bytes) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(multiplies_bytes) {
   op_case_with_shapes(&cpu, "MatMulInteger",
                       "u8[2,3] 8 7 3 8 2 1; i8[3,2] 0 -3 1 3 -3 -3; u8[] 2; i8[2] 1 -1", "",
                       "i32[2,2] -10 6 -2 -10");
@@ -292,11 +260,9 @@ UNIT_TEST(multiplies_bytes) {
       &cpu, "QLinearMatMul",
       "u8[2,3] 8 7 3 8 2 1; f32[] 0.5; u8[] 2; i8[3,2] 0 -3 1 3 -3 -3; f32[] 0.5; i8[] 0; f32[] 1; u8[] 7",
       "", "u8[2,2] 7 5 8 3");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(sums_products_by_equation) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(sums_products_by_equation) {
   op_case_with_shapes(&cpu, "Einsum",
                       "f32[2,2,3] -2 -2 0 1 3 0 3 2 2 -2 0 3; f32[2,3,2] 2 -2 2 2 -2 -3 -2 0 -2 -3 -3 -1",
                       "equation='bij,bjk->bik'", "f32[2,2,2] -8 0 8 4 -16 -8 -5 -3");
@@ -318,11 +284,9 @@ UNIT_TEST(sums_products_by_equation) {
                 CLEAVE_ERROR_SHAPE, "or one that no operand has");
   op_case_fails(&cpu, "Einsum", "f32[2,3] 3 -1 3 -2 3 1; f32[2,3] 3 -1 3 -2 3 1", "equation='ij,jk->ik'",
                 "f32[2,3] 3 -1 3 -2 3 1", CLEAVE_ERROR_SHAPE, "operand 1 has extent 2 where another has 3");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(normalises_batches) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(normalises_batches) {
   op_case_with_shapes(
       &cpu, "BatchNormalization",
       "f32[2,2,3] 0 2 -3 -2 -2 0 3 1 0 3 -2 -2; f32[2] 1 2; f32[2] 0.5 -1; f32[2] 1 -1; f32[2] 4 0.25", "",
@@ -339,11 +303,9 @@ UNIT_TEST(normalises_batches) {
       &cpu, "BatchNormalization",
       "f32[2,2,3] 0 2 -3 -2 -2 0 3 1 0 3 -2 -2; f32[2] 1 2; f32[2] 0.5 -1; f32[2] 1 -1; f32[3] 1 2 -2", "",
       "f32[2,2,3] 0 2 -3 -2 -2 0 3 1 0 3 -2 -2", CLEAVE_ERROR_SHAPE, "variance has 3 elements, expected 2");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(normalises_layers) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(normalises_layers) {
   op_case_with_shapes(&cpu, "LayerNormalization",
                       "f32[2,2,3] -2 0 2 -2 2 0 1 1 0 0 3 -1; f32[3] 1 2 -1; f32[3] 0 1 0.5", "",
                       "f32[2,2,3] -1.22474253 1 -0.724742591 -1.22474253 3.44948506 0.5 0.707090855 "
@@ -365,11 +327,9 @@ UNIT_TEST(normalises_layers) {
                 "scale or bias does not broadcast");
   op_case_fails(&cpu, "LayerNormalization", "f32[2,2,3] -2 0 2 -2 2 0 1 1 0 0 3 -1; f32[3] 1 2 -1", "axis=3",
                 "f32[2,2,3] -2 0 2 -2 2 0 1 1 0 0 3 -1", CLEAVE_ERROR_SHAPE, "axis 3 is outside rank 3");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(normalises_instances_and_groups) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(normalises_instances_and_groups) {
   op_case_with_shapes(&cpu, "InstanceNormalization",
                       "f32[1,4,3] -2 3 -1 -2 -2 -3 -1 -3 0 3 3 3; f32[4] 1 2 3 4; f32[4] 0 1 0 -1", "",
                       "f32[1,4,3] -0.925819099 1.38872862 -0.462909549 2.41418171 2.41418171 -1.82836354 "
@@ -396,11 +356,9 @@ UNIT_TEST(normalises_instances_and_groups) {
   op_case_with_shapes(&cpu, "MeanVarianceNormalization", "f32[2,2,2,1] 2 0 0 0 0 3 2 -3", "axes=[0,2,3]",
                       "f32[2,2,2,1] 0.577350259 -0.962250471 0.140028015 0.140028015 -0.962250471 1.34715068 "
                       "1.26025212 -1.54030812");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(makes_probabilities) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(makes_probabilities) {
   op_case(&cpu, "Softmax", "f32[2,3,2] 4 -2 -2 2 6 -6 0 -4 6 0 4 6", "axis=-1",
           "f32[2,3,2] 0.997527361 0.00247262325 0.0179862101 0.982013762 0.999993861 6.14417468e-06 "
           "0.982013762 0.0179862101 0.997527361 0.00247262325 0.119202919 0.880797088");
@@ -431,7 +389,6 @@ UNIT_TEST(makes_probabilities) {
   op_case(&cpu, "Softmax", "f32[2,0]", "", "f32[2,0]");
   op_case_fails(&cpu, "Softmax", "f32[2,2] -3 2 2 2", "axis=2", "f32[2,2] 3 2 2 1", CLEAVE_ERROR_SHAPE,
                 "axis 2 is outside rank 2");
-  op_backend_destroy(&cpu);
 }
 
 UNIT_MAIN("cpu_nn")

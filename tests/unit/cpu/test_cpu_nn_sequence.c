@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recurrence, selection, loss, quantisation and signal kernels of the reference backend; expected values are
 // those of PyTorch and NumPy in double.
-#include "op_case.h"
-#include "unit.h"
+#include "cpu_test.h"
 
-UNIT_TEST(runs_lstm) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(runs_lstm) {
   op_case_with_shapes(
       &cpu, "LSTM",
       "f32[3,2,2] -0.375 0.75 0.375 0.375 1 0.5 -0.375 -0.375 -0.375 -0.75 -0.875 0.5; f32[1,8,2] 0.625 "
@@ -34,11 +32,9 @@ UNIT_TEST(runs_lstm) {
       "f32[3,1,2,2] -0.0610953495 -0.219619825 0.0209487528 -0.0559112169 -0.179340273 -0.263965249 "
       "0.0595724471 0.0925017372 0 0 0.0431647003 0; f32[1,2,2] -0.0610953495 -0.219619825 0.0209487528 "
       "-0.0559112169; f32[1,2,2] -0.139372215 -0.599548042 0.0346532501 -0.105098255");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(runs_both_directions_with_the_batch_first) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(runs_both_directions_with_the_batch_first) {
   op_case_with_shapes(
       &cpu, "LSTM",
       "f32[2,3,2] -0.375 0.75 1 0.5 -0.375 -0.75 0.375 0.375 -0.375 -0.375 -0.875 0.5; f32[2,8,2] -1 0.5 "
@@ -53,11 +49,9 @@ UNIT_TEST(runs_both_directions_with_the_batch_first) {
       "0.107024372 0.126597032; f32[2,2,2] -0.040867079 0.125415504 -0.119443394 0.099072054 0.218189374 "
       "-0.0544707105 -0.0732032955 0.082993798; f32[2,2,2] -0.121805109 0.21960789 -0.204506159 0.337028652 "
       "0.657072663 -0.258215457 -0.162989691 0.185730815");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(runs_gru_with_both_places_of_the_reset) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(runs_gru_with_both_places_of_the_reset) {
   op_case_with_shapes(&cpu, "GRU",
                       "f32[3,2,2] -0.375 0.75 0.375 0.375 1 0.5 -0.375 -0.375 -0.375 -0.75 -0.875 0.5; "
                       "f32[1,6,2] -0.125 -0.125 -0.875 0.5 0.75 0 -0.875 -0.375 -0.75 0.75 0.625 -0.25; "
@@ -76,11 +70,9 @@ UNIT_TEST(runs_gru_with_both_places_of_the_reset) {
                       "f32[3,1,2,2] 0.1055898 -0.0296756253 -0.0546110719 0.0864257887 -0.0422029421 "
                       "0.223590687 -0.0865835994 0.0779558644 -0.110808186 0.20027639 0.038681794 "
                       "0.0277212393; f32[1,2,2] -0.110808186 0.20027639 0.038681794 0.0277212393");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(runs_plain_recurrence) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(runs_plain_recurrence) {
   op_case_with_shapes(&cpu, "RNN",
                       "f32[3,2,2] -0.375 0.75 0.375 0.375 1 0.5 -0.375 -0.375 -0.375 -0.75 -0.875 0.5; "
                       "f32[1,2,2] -0.25 -0.125 -0.875 -0.625; f32[1,2,2] -0.375 -0.5 0.25 -0.5",
@@ -107,11 +99,9 @@ UNIT_TEST(runs_plain_recurrence) {
                 "f32[3,2,2] -0.375 0.75 0.375 0.375 1 0.5 -0.375 -0.375 -0.375 -0.75 -0.875 0.5; f32[1,2,2] "
                 "-0.25 -0.125 -0.875 -0.625; f32[1,2,2] -0.375 -0.5 0.25 -0.5",
                 "direction='up'", "f32[3,1,2,2] 0", CLEAVE_ERROR_UNSUPPORTED, "direction 'up' is unknown");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(selects_the_largest) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(selects_the_largest) {
   op_case_with_shapes(&cpu, "TopK", "f32[2,4] 3 1 3 2 0 5 -1 5; i64[1] 2", "",
                       "f32[2,2] 3 3 5 5; i64[2,2] 0 2 1 3");
   op_case_with_shapes(&cpu, "TopK", "f32[2,4] 3 1 3 2 0 5 -1 5; i64[1] 2", "largest=0",
@@ -123,11 +113,9 @@ UNIT_TEST(selects_the_largest) {
   op_case_with_shapes(&cpu, "TopK", "f32[2,4] 3 1 3 2 0 5 -1 5; i64[1] 0", "", "f32[2,0]; i64[2,0]");
   op_case_fails(&cpu, "TopK", "f32[2,4] 3 1 3 2 0 5 -1 5; i64[1] 5", "", "f32[2,5] 0; i64[2,5] 0",
                 CLEAVE_ERROR_SHAPE, "5 elements wanted of 4");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(measures_losses) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(measures_losses) {
   op_case_with_shapes(&cpu, "SoftmaxCrossEntropyLoss", "f32[3,2] -1 0 3 -1 -2 1; i64[3] 1 0 1; f32[2] 0.5 2",
                       "reduction='none'",
                       "f32[3] 0.626523376 0.00907496363 0.0971747041; f32[3,2] -1.31326163 -0.313261688 "
@@ -150,11 +138,9 @@ UNIT_TEST(measures_losses) {
                       "ignore_index=-5", "f32[] 1");
   op_case_fails(&cpu, "NegativeLogLikelihoodLoss", "f32[3,2] -1 0 3 -1 -2 1; i32[3] 1 -5 0", "", "f32[] 0",
                 CLEAVE_ERROR_SHAPE, "label -5 is not one of 2 classes");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(quantises_and_back) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(quantises_and_back) {
   op_case(&cpu, "QuantizeLinear", "f32[2,2] -1 0.25 300 -300; f32[] 0.5; u8[] 10", "", "u8[2,2] 8 10 255 0");
   op_case(&cpu, "QuantizeLinear", "f32[2,3] -1 0.25 0.75 300 -300 nan; f32[2] 0.5 1; i8[2] 1 -1", "axis=0",
           "i8[2,3] -1 1 3 127 -128 -128");
@@ -167,11 +153,9 @@ UNIT_TEST(quantises_and_back) {
   op_case_with_shapes(&cpu, "DynamicQuantizeLinear", "f32[3] 0", "", "u8[3] 0; f32[] 0; u8[] 0");
   op_case_fails(&cpu, "QuantizeLinear", "f32[2,3] -1 0.25 0.75 300 -300 nan; f32[4] 1 2 3 4; i8[4] 0",
                 "axis=0", "i8[2,3] 0", CLEAVE_ERROR_SHAPE, "scale has 4 elements, expected 2");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(transforms_signals) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(transforms_signals) {
   op_case_with_shapes(&cpu, "DFT", "f32[1,4,1] 2 3 -2 3", "axis=1", "f32[1,4,2] 6 0 4 0 -6 0 4 0");
   op_case_with_shapes(&cpu, "DFT", "f32[1,4,1] 2 3 -2 3; -; i64[] 1", "onesided=1",
                       "f32[1,3,2] 6 0 4 0 -6 0");
@@ -190,7 +174,6 @@ UNIT_TEST(transforms_signals) {
   op_case(&cpu, "HammingWindow", "i64[] 4", "periodic=0",
           "f32[4] 0.0869565234 0.771739125 0.771739125 0.0869565234");
   op_case(&cpu, "BlackmanWindow", "i64[] 4", "", "f32[4] -1.38777878e-17 0.340000004 1 0.340000004");
-  op_backend_destroy(&cpu);
 }
 
 UNIT_MAIN("cpu_nn_sequence")

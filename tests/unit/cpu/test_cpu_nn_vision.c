@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resize, sampling, region and box kernels of the reference backend; expected values are those of PyTorch and
 // NumPy in double.
-#include "op_case.h"
-#include "unit.h"
+#include "cpu_test.h"
 
-UNIT_TEST(resizes_by_every_rule_of_coordinates) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(resizes_by_every_rule_of_coordinates) {
   op_case_with_shapes(&cpu, "Resize", "f32[1,1,2,2] 1 2 3 4; -; f32[4] 1 1 2 2",
                       "coordinate_transformation_mode='asymmetric' nearest_mode='floor'",
                       "f32[1,1,4,4] 1 1 2 2 1 1 2 2 3 3 4 4 3 3 4 4");
@@ -44,11 +42,9 @@ UNIT_TEST(resizes_by_every_rule_of_coordinates) {
                 CLEAVE_ERROR_SHAPE, "scale of axis 2 is -2");
   op_case_fails(&cpu, "Resize", "f32[1,1,2,2] 1 2 3 4; -; f32[4] 1 1 2 2", "mode='fast'", "f32[1,1,4,4] 0",
                 CLEAVE_ERROR_UNSUPPORTED, "mode 'fast' is unknown");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(samples_grids) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(samples_grids) {
   op_case_with_shapes(
       &cpu, "GridSample",
       "f32[1,2,3,3] -2 0 -1 0 1 2 2 0 -3 -2 2 1 2 0 0 -2 -3 -2; f32[1,2,2,2] 0.5 0.25 -0.625 -0.375 0.375 "
@@ -127,11 +123,9 @@ UNIT_TEST(samples_grids) {
                       "f32[1,2,3,2] 2 1.83333337 2 0.5 2 -0.833333313 4 2.83333325 4 1.5 4 0.166666672");
   op_case_with_shapes(&cpu, "AffineGrid", "f32[1,2,3] 0 2 3 -2 1 1; i64[4] 1 1 2 3", "align_corners=1",
                       "f32[1,2,3,2] 1 2 1 0 1 -2 5 4 5 2 5 0");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(pools_regions) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(pools_regions) {
   op_case_with_shapes(&cpu, "RoiAlign",
                       "f32[1,1,4,4] 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; f32[1,4] 0 0 3 3; i64[1] 0",
                       "output_height=2 output_width=2 sampling_ratio=1", "f32[1,1,2,2] 1.25 2.75 7.25 8.75");
@@ -151,11 +145,9 @@ UNIT_TEST(pools_regions) {
   op_case_fails(&cpu, "MaxRoiPool", "f32[1,1,4,4] 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; f32[1,5] -1 0 0 1 1",
                 "pooled_shape=[1,1]", "f32[1,1,1,1] 0", CLEAVE_ERROR_SHAPE,
                 "batch index -1 is outside of 1 images");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(keeps_the_best_boxes) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(keeps_the_best_boxes) {
   op_case(&cpu, "NonMaxSuppression",
           "f32[1,6,4] 0 0 1 1 0 0.100000001 1 1.10000002 0 -0.100000001 1 0.899999976 0 10 1 11 0 10.1000004 "
           "1 11.1000004 0 100 1 101; f32[1,1,6] 0.899999976 0.75 0.600000024 0.949999988 0.5 0.300000012; "
@@ -179,11 +171,9 @@ UNIT_TEST(keeps_the_best_boxes) {
       "f32[1,6,4] 0 0 1 1 0 0.100000001 1 1.10000002 0 -0.100000001 1 0.899999976 0 10 1 11 0 10.1000004 1 "
       "11.1000004 0 100 1 101; f32[1,1,5] 0.899999976 0.75 0.600000024 0.949999988 0.5",
       "", "i64[0,3]", CLEAVE_ERROR_SHAPE, "boxes and scores are not [N, B, 4] and [N, C, B]");
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(adds_up_columns) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(adds_up_columns) {
   op_case_with_shapes(&cpu, "Col2Im",
                       "f32[1,4,4] 1 2 -1 2 2 2 2 -3 -1 2 -1 -2 2 -3 -2 -2; i64[2] 3; i64[2] 2", "",
                       "f32[1,1,3,3] 1 4 2 -2 8 -6 -1 -4 -2");
@@ -191,7 +181,6 @@ UNIT_TEST(adds_up_columns) {
                       "pads=[1,0,1,0] strides=[2,2] dilations=[2,1]", "f32[1,1,3,3] 0 0 0 -2 0 -6 0 0 0");
   op_case_fails(&cpu, "Col2Im", "f32[1,2,4] 0 0 -1 -3 -1 -3 0 0; i64[2] 3; i64[2] 2", "",
                 "f32[1,1,3,3] 1 2 2 -1 2 -3 -1 -2 -2", CLEAVE_ERROR_SHAPE, "expected");
-  op_backend_destroy(&cpu);
 }
 
 UNIT_MAIN("cpu_nn_vision")

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs of the reference backend: what compiles, how memory is planned, what a run checks.
-#include "op_case.h"
-#include "unit.h"
+#include "cpu_test.h"
 #include "view_builder.h"
 
 const cleave_backend_t *cleave_backend_cpu(uint32_t abi_major, uint32_t abi_minor, cleave_message_t *message);
@@ -32,7 +31,7 @@ static view_builder_t *one_node(const char *op, uint32_t input_count, const clea
 
 static void check_supports(const char *op, uint32_t input_count, cleave_dtype_t dtype, cleave_status_t status,
                            const char *reason) {
-  op_backend_t cpu = op_backend_cpu();
+  cpu = op_backend_cpu();
   cleave_dtype_t inputs[4] = {dtype, dtype, dtype, dtype};
   view_builder_t *builder = one_node(op, input_count, inputs, dtype);
   cleave_message_t message = {.text = ""};
@@ -51,8 +50,7 @@ UNIT_TEST(supports_says_why_not) {
                  "Sin: from int32 to int32 is not supported");
 }
 
-UNIT_TEST(runs_nodes_in_order_and_shares_values) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(runs_nodes_in_order_and_shares_values) {
   view_builder_t *b = view_builder_create();
   uint32_t x = view_builder_value(b, CLEAVE_DTYPE_F32, 2, dims_2x3);
   uint32_t doubled = view_builder_value(b, CLEAVE_DTYPE_F32, 2, dims_2x3);
@@ -81,12 +79,11 @@ UNIT_TEST(runs_nodes_in_order_and_shares_values) {
   ck_assert_uint_eq(cpu.backend->info(program.program)->workspace_bytes, 128);
   view_program_destroy(&program);
   view_builder_destroy(b);
-  op_backend_destroy(&cpu);
 }
 
 /* Workspace of a chain of nodes of one operator over [4, 16] floats, 256 bytes. */
 static size_t chain_workspace(const char *op, uint32_t length) {
-  op_backend_t cpu = op_backend_cpu();
+  cpu = op_backend_cpu();
   view_builder_t *b = view_builder_create();
   int64_t dims[2] = {4, 16};
   uint32_t value = view_builder_value(b, CLEAVE_DTYPE_F32, 2, dims);
@@ -123,8 +120,7 @@ UNIT_TEST(reuses_memory_of_dead_values) {
   ck_assert_uint_eq(chain_workspace("Transpose", 10), 512); /* two take turns */
 }
 
-UNIT_TEST(does_not_overwrite_a_value_that_is_read_later) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(does_not_overwrite_a_value_that_is_read_later) {
   view_builder_t *b = view_builder_create();
   int64_t three[] = {3};
   uint32_t x = view_builder_value(b, CLEAVE_DTYPE_F32, 1, three);
@@ -146,11 +142,9 @@ UNIT_TEST(does_not_overwrite_a_value_that_is_read_later) {
   ck_assert_float_eq(found[2], 6);
   view_program_destroy(&program);
   view_builder_destroy(b);
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(refuses_an_intermediate_value_of_unknown_shape) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(refuses_an_intermediate_value_of_unknown_shape) {
   view_builder_t *b = view_builder_create();
   uint32_t x = view_builder_value(b, CLEAVE_DTYPE_F32, 1, (int64_t[]){-1});
   uint32_t middle = view_builder_value(b, CLEAVE_DTYPE_F32, 1, (int64_t[]){-1});
@@ -164,11 +158,9 @@ UNIT_TEST(refuses_an_intermediate_value_of_unknown_shape) {
   ck_assert_str_eq(program.message.text,
                    "Relu: the shape of intermediate value 'value' is known only at run time");
   view_builder_destroy(b);
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(refuses_inputs_of_another_shape_than_compiled_for) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(refuses_inputs_of_another_shape_than_compiled_for) {
   view_builder_t *b = one_node("Relu", 1, (cleave_dtype_t[]){CLEAVE_DTYPE_F32}, CLEAVE_DTYPE_F32);
   view_program_t program;
   ck_assert_int_eq(view_program_create(&program, cpu.backend, cpu.state, view_builder_region(b), 1),
@@ -185,11 +177,9 @@ UNIT_TEST(refuses_inputs_of_another_shape_than_compiled_for) {
   ck_assert_str_eq(program.message.text, "input 0 has no usable data");
   view_program_destroy(&program);
   view_builder_destroy(b);
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(copies_inputs_at_odd_addresses) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(copies_inputs_at_odd_addresses) {
   view_builder_t *b = one_node("Neg", 1, (cleave_dtype_t[]){CLEAVE_DTYPE_F32}, CLEAVE_DTYPE_F32);
   view_program_t program;
   unsigned char bytes[sizeof(float) * 6 + 1];
@@ -205,12 +195,11 @@ UNIT_TEST(copies_inputs_at_odd_addresses) {
   }
   view_program_destroy(&program);
   view_builder_destroy(b);
-  op_backend_destroy(&cpu);
 }
 
 /* The inputs that may share the output's memory, as bits. */
 static uint32_t inplace_inputs(view_builder_t *builder) {
-  op_backend_t cpu = op_backend_cpu();
+  cpu = op_backend_cpu();
   view_program_t program;
   ck_assert_int_eq(view_program_create(&program, cpu.backend, cpu.state, view_builder_region(builder), 1),
                    CLEAVE_OK);
@@ -255,8 +244,7 @@ UNIT_TEST(does_not_offer_in_place_for_an_input_used_otherwise_too) {
   ck_assert_uint_eq(inplace_inputs(b), 0);
 }
 
-UNIT_TEST(leaves_out_what_nobody_uses) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(leaves_out_what_nobody_uses) {
   view_builder_t *b = view_builder_create();
   uint32_t x = view_builder_value(b, CLEAVE_DTYPE_F32, 2, dims_2x3);
   uint32_t y = view_builder_value(b, CLEAVE_DTYPE_F32, 2, dims_2x3);
@@ -274,11 +262,9 @@ UNIT_TEST(leaves_out_what_nobody_uses) {
   ck_assert_mem_eq(program.outputs[0].data, ramp, sizeof(float) * 6);
   view_program_destroy(&program);
   view_builder_destroy(b);
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(names_the_node_that_failed) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(names_the_node_that_failed) {
   view_builder_t *b = view_builder_create();
   uint32_t x = view_builder_value(b, CLEAVE_DTYPE_F32, 2, dims_2x3);
   uint32_t index = view_builder_value(b, CLEAVE_DTYPE_I64, 1, (int64_t[]){2});
@@ -294,11 +280,9 @@ UNIT_TEST(names_the_node_that_failed) {
   ck_assert_str_eq(program.message.text, "Gather 'node': index -3 at element 1 is outside a dim of 2");
   view_program_destroy(&program);
   view_builder_destroy(b);
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(times_every_step_where_asked) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(times_every_step_where_asked) {
   view_builder_t *b = view_builder_create();
   uint32_t x = view_builder_value(b, CLEAVE_DTYPE_F32, 2, dims_2x3);
   uint32_t middle = view_builder_value(b, CLEAVE_DTYPE_F32, 2, dims_2x3);
@@ -332,11 +316,9 @@ UNIT_TEST(times_every_step_where_asked) {
   ck_assert(steps[0].start_ns <= steps[0].end_ns && steps[0].end_ns <= steps[1].start_ns);
   cpu.backend->unload(compiled);
   view_builder_destroy(b);
-  op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(runs_over_tensors_without_elements) {
-  op_backend_t cpu = op_backend_cpu();
+CPU_TEST(runs_over_tensors_without_elements) {
   op_case(&cpu, "Add", "f32[0,3]; f32[3] 1", "", "f32[0,3]");
   op_case(&cpu, "Transpose", "f32[2,0,3]", "perm=[2,0,1]", "f32[3,2,0]");
   op_case(&cpu, "ReduceSum", "f32[2,0]; i64[1] 1", "keepdims=0", "f32[2] 0");
@@ -345,7 +327,6 @@ UNIT_TEST(runs_over_tensors_without_elements) {
   op_case(&cpu, "NonZero", "f32[0]", "", "i64[1,0]");
   op_case(&cpu, "Gather", "f32[3] 1 2 3; i64[0]", "axis=0", "f32[0]");
   op_case(&cpu, "Pad", "f32[0]; i64[2] 1 1; f32[] 7", "", "f32[2] 7");
-  op_backend_destroy(&cpu);
 }
 
 UNIT_MAIN("cpu_program")
