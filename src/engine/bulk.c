@@ -27,9 +27,7 @@ static cleave_status_t take_spare(engine_bulk_t *bulk, cleave_error_t *error) {
   pthread_mutex_unlock(&engine->lock);
   if (bulk->spare == NULL) {
     bulk->spare = cleave_allocate_zeroed(1, sizeof *bulk->spare);
-    if (bulk->spare == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(bulk->spare, error);
     bulk->spare->engine = engine;
   }
   bulk->spare->next = NULL;
@@ -54,9 +52,7 @@ static cleave_status_t reserve(engine_bulk_t *bulk, size_t count, cleave_error_t
     engine_task_give(bulk->task);
   }
   pthread_mutex_unlock(&engine->lock);
-  if (task == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(task, error);
   bulk->task = task;
   return CLEAVE_OK;
 }

@@ -16,9 +16,7 @@ static cleave_status_t start_queue(engine_queue_t *queue, engine_device_t *devic
                                    cleave_error_t *error) {
   queue->device = device;
   queue->workers = cleave_allocate_zeroed(workers, sizeof *queue->workers);
-  if (queue->workers == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(queue->workers, error);
   queue->worker_count = workers;
   for (uint32_t k = 0; k < workers; k++) {
     queue->workers[k].queue = queue;
@@ -32,9 +30,7 @@ static cleave_status_t start_device(cleave_engine_t *engine, engine_device_t *de
                                     const cleave_engine_device_t *info, cleave_error_t *error) {
   const char *name = info->name != NULL ? info->name : "";
   device->name = cleave_copy_text(name, strlen(name));
-  if (device->name == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(device->name, error);
   device->self = info->self;
   if (info->streams != NULL) {
     device->has_streams = true;
@@ -190,9 +186,7 @@ cleave_status_t cleave_engine_create(const cleave_engine_options_t *options, cle
                             "engine: expected at least one device, found 0");
   }
   cleave_engine_t *engine = cleave_allocate_zeroed(1, sizeof *engine);
-  if (engine == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(engine, error);
   cleave_status_t status = engine_failures_start(engine, error);
   if (status == CLEAVE_OK) {
     status = engine_bulks_start(engine, error);

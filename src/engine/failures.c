@@ -94,9 +94,7 @@ cleave_status_t engine_failures_report(cleave_engine_t *engine, cleave_error_t *
 
 cleave_status_t engine_failures_start(cleave_engine_t *engine, cleave_error_t *error) {
   engine->spare_failure = cleave_allocate_zeroed(1, sizeof *engine->spare_failure);
-  if (engine->spare_failure == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(engine->spare_failure, error);
   engine->spare_failure->engine = engine;
   engine->spare_failure->references = 1;
   atomic_init(&engine->spare_failure->is_reported, true);

@@ -145,9 +145,7 @@ cleave_status_t cleave_operation_create(cleave_engine_t *engine, const cleave_op
   CLEAVE_TRY(engine_operation_check(engine, info, error));
   size_t count = (size_t)info->read_count + info->write_count;
   cleave_operation_t *operation = cleave_allocate(1, sizeof *operation + count * sizeof(cleave_variable_t *));
-  if (operation == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(operation, error);
   cleave_variable_t **variables = (cleave_variable_t **)(operation + 1);
   *operation = (cleave_operation_t){.engine = engine, .references = 1, .info = *info};
   if (info->read_count > 0) {

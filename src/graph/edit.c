@@ -102,9 +102,7 @@ static size_t list_tensors(const cleave_graph_t *graph, cleave_tensor_t **tensor
 cleave_status_t cleave_graph_release_unused(cleave_graph_t *graph, cleave_error_t *error) {
   size_t count = list_tensors(graph, NULL);
   cleave_tensor_t **tensors = cleave_allocate(count, sizeof *tensors);
-  if (tensors == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(tensors, error);
   (void)list_tensors(graph, tensors);
   for (size_t k = 0; k < graph->tensors.count; k++) {
     cleave_tensor_release(graph->tensors.items[k]);

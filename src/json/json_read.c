@@ -105,11 +105,8 @@ cleave_status_t cleave_reader_get(cleave_json_reader_t *reader, const json_t *ob
     return cleave_reader_fail(reader, "member '%s' is missing", key);
   }
   if (json_typeof(json) != type) {
-    size_t before = cleave_reader_enter(reader, key, CLEAVE_INDEX_NONE);
-    cleave_status_t status =
-        cleave_reader_fail(reader, "expected %s, found %s", expected, cleave_reader_type(json));
-    cleave_reader_leave(reader, before);
-    return status;
+    (void)cleave_reader_enter(reader, key, CLEAVE_INDEX_NONE);
+    return cleave_reader_fail(reader, "expected %s, found %s", expected, cleave_reader_type(json));
   }
   *out_json = json;
   return CLEAVE_OK;
@@ -135,11 +132,9 @@ cleave_status_t cleave_reader_get_number(cleave_json_reader_t *reader, const jso
   CLEAVE_TRY(cleave_reader_get(reader, object, key, JSON_INTEGER, "a whole number", &json));
   json_int_t number = json_integer_value(json);
   if (number < 0 || number > (json_int_t)most) {
-    size_t before = cleave_reader_enter(reader, key, CLEAVE_INDEX_NONE);
-    cleave_status_t status =
-        cleave_reader_fail(reader, "expected 0 to %u, found %" JSON_INTEGER_FORMAT, (unsigned)most, number);
-    cleave_reader_leave(reader, before);
-    return status;
+    (void)cleave_reader_enter(reader, key, CLEAVE_INDEX_NONE);
+    return cleave_reader_fail(reader, "expected 0 to %u, found %" JSON_INTEGER_FORMAT, (unsigned)most,
+                              number);
   }
   *out_number = (uint32_t)number;
   return CLEAVE_OK;
@@ -150,11 +145,9 @@ cleave_status_t cleave_reader_get_index(cleave_json_reader_t *reader, const json
                                         uint32_t count, const char *what, uint32_t *out_index) {
   CLEAVE_TRY(cleave_reader_get_number(reader, object, key, UINT32_MAX - 1, out_index));
   if (*out_index >= count) {
-    size_t before = cleave_reader_enter(reader, key, CLEAVE_INDEX_NONE);
-    cleave_status_t status = cleave_reader_fail(reader, "there is no %s %u: the plan has %u", what,
-                                                (unsigned)*out_index, (unsigned)count);
-    cleave_reader_leave(reader, before);
-    return status;
+    (void)cleave_reader_enter(reader, key, CLEAVE_INDEX_NONE);
+    return cleave_reader_fail(reader, "there is no %s %u: the plan has %u", what, (unsigned)*out_index,
+                              (unsigned)count);
   }
   return CLEAVE_OK;
 }

@@ -21,7 +21,7 @@ typedef struct cleave_json_reader {
 } cleave_json_reader_t;
 
 /* Appends ".key", or "[index]" if that is not CLEAVE_INDEX_NONE, to the path; returns what `leave` takes
- * to go back. */
+ * to go back. After a failure the path stays where it is. */
 size_t cleave_reader_enter(cleave_json_reader_t *reader, const char *key, uint32_t index);
 void cleave_reader_leave(cleave_json_reader_t *reader, size_t before);
 cleave_status_t cleave_reader_fail(cleave_json_reader_t *reader, const char *format, ...) CLEAVE_PRINTF(2, 3);

@@ -51,16 +51,12 @@ static cleave_status_t make_program(cleave_trainer_t *trainer, cleave_error_t *e
 static cleave_status_t make_data(cleave_trainer_t *trainer, cleave_error_t *error) {
   trainer->evaluation_data =
       cleave_allocate_zeroed((size_t)trainer->feeds.count + 1, sizeof *trainer->evaluation_data);
-  if (trainer->evaluation_data == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(trainer->evaluation_data, error);
   for (uint32_t k = 0; k < trainer->feeds.count; k++) {
     const cleave_train_feed_t *feed = &trainer->feeds.items[k];
     cleave_tensor_view_t view = feed->type;
     trainer->evaluation_data[k] = cleave_allocate_aligned(feed->bytes + 1);
-    if (trainer->evaluation_data[k] == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(trainer->evaluation_data[k], error);
     view.data = trainer->evaluation_data[k];
     CLEAVE_TRY(cleave_session_set_input(trainer->evaluation.session, feed->input, &view, error));
   }

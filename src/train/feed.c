@@ -144,9 +144,7 @@ cleave_status_t cleave_train_feeds_init(cleave_train_feeds_t *feeds, const cleav
                                         int64_t batch, cleave_error_t *error) {
   *feeds = (cleave_train_feeds_t){.input_count = cleave_model_input_count(model)};
   feeds->items = cleave_allocate_zeroed((size_t)feeds->input_count + 1, sizeof *feeds->items);
-  if (feeds->items == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(feeds->items, error);
   for (uint32_t k = 0; k < feeds->input_count; k++) {
     cleave_train_feed_t *feed = &feeds->items[k];
     feed->input = feeds->count++;
@@ -174,9 +172,7 @@ cleave_status_t cleave_train_feeds_for(const cleave_train_feeds_t *feeds, const 
                                        cleave_train_feeds_t *other, cleave_error_t *error) {
   *other = *feeds;
   other->items = cleave_allocate((size_t)feeds->count + 1, sizeof *other->items);
-  if (other->items == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(other->items, error);
   memcpy(other->items, feeds->items, feeds->count * sizeof *other->items);
   for (uint32_t k = 0; k < feeds->count; k++) {
     const cleave_train_feed_t *from = &feeds->items[k];

@@ -61,9 +61,7 @@ static cleave_status_t fill_view(cleave_trainer_t *trainer, const cleave_graph_t
                             cleave_value_name(graph, value));
   }
   int64_t *dims = cleave_arena_allocate(&trainer->arena, (size_t)record->rank + 1, sizeof *dims);
-  if (dims == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(dims, error);
   for (int32_t d = 0; d < record->rank; d++) {
     dims[d] = record->dims[d];
   }
@@ -88,9 +86,7 @@ static cleave_status_t view_inputs(building_t *building, cleave_error_t *error) 
   cleave_trainer_t *trainer = building->trainer;
   uint32_t count = (uint32_t)graph->inputs.count;
   trainer->input_views = cleave_allocate_zeroed((size_t)count + 1, sizeof *trainer->input_views);
-  if (trainer->input_views == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(trainer->input_views, error);
   for (uint32_t k = 0; k < count; k++) {
     cleave_value_t value = graph->inputs.items[k];
     CLEAVE_TRY(fill_view(trainer, graph, value, &trainer->input_views[k], error));
@@ -105,9 +101,7 @@ static cleave_status_t view_outputs(building_t *building, cleave_error_t *error)
   cleave_trainer_t *trainer = building->trainer;
   trainer->output_views =
       cleave_allocate_zeroed((size_t)cut->output_count + 1, sizeof *trainer->output_views);
-  if (trainer->output_views == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(trainer->output_views, error);
   for (uint32_t k = 0; k < cut->output_count; k++) {
     cleave_value_t value = cut->outputs[k];
     CLEAVE_TRY(fill_view(trainer, cut->graph, value, &trainer->output_views[k], error));
@@ -134,9 +128,7 @@ static void view_sums(building_t *building) {
 static cleave_status_t view_between(building_t *building, cleave_value_t value, cleave_error_t *error) {
   cleave_trainer_t *trainer = building->trainer;
   cleave_tensor_view_t *view = cleave_arena_allocate(&trainer->arena, 1, sizeof *view);
-  if (view == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(view, error);
   CLEAVE_TRY(fill_view(trainer, building->cut->graph, value, view, error));
   building->views[value.index] = view;
   return add_memory(trainer, view, error);
@@ -151,9 +143,7 @@ static cleave_status_t connect(building_t *building, const cleave_cut_part_t *fr
   part->outputs = cleave_arena_allocate(arena, from->outputs.count + 1, sizeof *part->outputs);
   part->input_count = (uint32_t)from->inputs.count;
   part->output_count = (uint32_t)from->outputs.count;
-  if (part->inputs == NULL || part->outputs == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(part->inputs != NULL && part->outputs != NULL, error);
   uint32_t last = CLEAVE_INDEX_NONE;
   for (uint32_t k = 0; k < part->input_count; k++) {
     uint32_t index = from->inputs.items[k].index;

@@ -152,15 +152,11 @@ static cleave_status_t make_slot(const cleave_train_plan_t *plan, slot_t *slot, 
   uint32_t feed_count = plan->feeds->count;
   slot->step = -1;
   slot->data = cleave_allocate_zeroed((size_t)feed_count + plan->drop_count + 1, sizeof *slot->data);
-  if (slot->data == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(slot->data, error);
   for (uint32_t k = 0; k < feed_count + plan->drop_count; k++) {
     size_t bytes = k < feed_count ? plan->feeds->items[k].bytes : (size_t)plan->drops[k - feed_count].count;
     slot->data[k] = cleave_allocate_aligned(bytes + 1);
-    if (slot->data[k] == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(slot->data[k], error);
   }
   return CLEAVE_OK;
 }
@@ -187,9 +183,7 @@ cleave_status_t cleave_train_reader_create(const cleave_train_plan_t *plan,
                                            cleave_train_reader_t **out_reader, cleave_error_t *error) {
   cleave_train_reader_t *reader = cleave_allocate_zeroed(1, sizeof *reader);
   *out_reader = NULL;
-  if (reader == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(reader, error);
   reader->plan = plan;
   reader->epoch = -1;
   reader->wanted = -1;

@@ -125,9 +125,7 @@ static cleave_status_t share_arrays(const cleave_samples_t *samples, cleave_samp
     const cleave_npz_entry_t *entry = &samples->arrays.entries.items[k];
     CLEAVE_TRY(cleave_array_reserve(&slice->arrays.entries, 1, error));
     cleave_npz_entry_t made = {.name = cleave_copy_text(entry->name, strlen(entry->name))};
-    if (made.name == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
+    CLEAVE_TRY_MEMORY(made.name, error);
     made.tensor = cleave_tensor_retain(entry->tensor);
     cleave_array_push_reserved(&slice->arrays.entries, made);
   }

@@ -49,9 +49,7 @@ static bool is_wanted(const cleave_train_options_t *options, const char *name, b
 static cleave_status_t choose_weights(cleave_graph_t *graph, const cleave_train_options_t *options,
                                       cleave_error_t *error) {
   bool *matched = cleave_allocate_zeroed(options->weight_count + 1, sizeof *matched);
-  if (matched == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(matched, error);
   cleave_status_t status = CLEAVE_OK;
   for (uint32_t k = 0; k < cleave_graph_value_bound(graph) && status == CLEAVE_OK; k++) {
     const cleave_value_record_t *record = &graph->values.items[k];
@@ -196,18 +194,14 @@ static cleave_status_t list_results(making_t *making, cleave_error_t *error) {
   cleave_graph_t *graph = making->graph;
   size_t norms = making->form.norms.count;
   making->norm_next = cleave_allocate(norms + 1, sizeof *making->norm_next);
-  if (making->norm_next == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(making->norm_next, error);
   making->loss_value = cleave_graph_output(graph, making->output_count);
   for (size_t k = 0; k < norms; k++) {
     making->norm_next[k] = cleave_graph_output(graph, making->output_count + 1 + k);
   }
   CLEAVE_TRY(add_weights(making, graph, error));
   making->buckets = cleave_allocate_zeroed(making->weights.count + 1, sizeof *making->buckets);
-  if (making->buckets == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(making->buckets, error);
   making->sums.processes = making->trainer->ranks;
   making->sums.exchange = &making->trainer->exchange;
   making->sums.loss = &making->loss_value;
@@ -318,9 +312,7 @@ static cleave_status_t carry(making_t *making, const cleave_graph_t *source, uin
       .role = role, .input = input, .output = 2 + (uint32_t)trainer->carried.count};
   name = name != NULL ? name : cleave_value_name(making->graph, making->graph->inputs.items[input]);
   carried.name = cleave_arena_copy_text(&trainer->arena, name, strlen(name));
-  if (carried.name == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(carried.name, error);
   if (role < CLEAVE_TRAIN_STATE) {
     CLEAVE_TRY(find_constant(source, name, &constant, error));
   }

@@ -32,9 +32,7 @@ static cleave_status_t make_base(cleave_trainer_t *trainer, cleave_model_t *mode
 static cleave_status_t bind(cleave_trainer_t *trainer, cleave_error_t *error) {
   const cleave_train_feeds_t *feeds = &trainer->feeds;
   const cleave_tensor_view_t **views = cleave_allocate((size_t)feeds->input_count + 1, sizeof *views);
-  if (views == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(views, error);
   for (uint32_t k = 0; k < feeds->input_count; k++) {
     views[k] = &feeds->items[k].type;
   }
@@ -138,9 +136,7 @@ cleave_status_t cleave_trainer_create(cleave_model_t *model, const cleave_sample
                                       cleave_error_t *error) {
   cleave_trainer_t *trainer = cleave_allocate_zeroed(1, sizeof *trainer);
   *out_trainer = NULL;
-  if (trainer == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY_MEMORY(trainer, error);
   trainer->samples = samples;
   trainer->recompute.size = sizeof trainer->recompute;
   trainer->options.communicator = options->communicator;

@@ -60,6 +60,14 @@ void cleave_builder_charge(lua_State *state, size_t bytes);
 /* A name at an index of the stack, of bounded length. */
 const char *cleave_builder_name(lua_State *state, int index);
 
+/* Raises the error unless the status is CLEAVE_OK. */
+static inline void cleave_builder_raise_if_failed(lua_State *state, cleave_status_t status,
+                                                  const cleave_error_t *error) {
+  if (status != CLEAVE_OK) {
+    cleave_script_raise_error(state, error);
+  }
+}
+
 /* Raises that the model has too many values. */
 void cleave_builder_raise_full(lua_State *state);
 

@@ -27,12 +27,6 @@ static cleave_editor_t *editor_of(lua_State *state, const char *word) {
   return editor;
 }
 
-static void raise_if_failed(lua_State *state, cleave_status_t status, const cleave_error_t *error) {
-  if (status != CLEAVE_OK) {
-    cleave_script_raise_error(state, error);
-  }
-}
-
 static cleave_value_t check_value(lua_State *state, int index, const char *what) {
   cleave_value_t value = cleave_builder_read_value(state, index, CLEAVE_DTYPE_UNKNOWN, what);
   if (!cleave_value_exists(value)) {
@@ -47,7 +41,7 @@ static int host_replace_uses(lua_State *state) {
   cleave_value_t from = check_value(state, 1, "g.replace: what is replaced");
   cleave_value_t to = check_value(state, 2, "g.replace: what replaces it");
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  raise_if_failed(state, cleave_editor_replace_uses(editor, from, to, &error), &error);
+  cleave_builder_raise_if_failed(state, cleave_editor_replace_uses(editor, from, to, &error), &error);
   return 0;
 }
 
@@ -56,7 +50,7 @@ static int host_remove_node(lua_State *state) {
   cleave_editor_t *editor = editor_of(state, "g.remove");
   cleave_node_t node = cleave_handle_check_node(state, 1);
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  raise_if_failed(state, cleave_editor_remove_node(editor, node, &error), &error);
+  cleave_builder_raise_if_failed(state, cleave_editor_remove_node(editor, node, &error), &error);
   cleave_handle_forget_order(state);
   return 0;
 }
@@ -87,7 +81,7 @@ static int host_set_input(lua_State *state) {
   cleave_value_t value =
       cleave_builder_read_value(state, 3, CLEAVE_DTYPE_UNKNOWN, "g.set_input: what it reads");
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  raise_if_failed(state, cleave_editor_set_input(editor, node, port, value, &error), &error);
+  cleave_builder_raise_if_failed(state, cleave_editor_set_input(editor, node, port, value, &error), &error);
   cleave_handle_forget_order(state);
   return 0;
 }
@@ -106,7 +100,8 @@ static int host_set_attribute(lua_State *state) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
   lua_settop(state, 3);
   cleave_builder_read_attribute(state, op, schema, &attribute);
-  raise_if_failed(state, cleave_editor_set_attribute(editor, node, &attribute, &error), &error);
+  cleave_builder_raise_if_failed(state, cleave_editor_set_attribute(editor, node, &attribute, &error),
+                                 &error);
   return 0;
 }
 
@@ -140,7 +135,7 @@ static int host_set_output(lua_State *state) {
   uint32_t output = check_output(state, 1, editor->graph);
   cleave_value_t value = check_value(state, 2, "g.set_output: what it is");
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  raise_if_failed(state, cleave_editor_set_output(editor, output, value, &error), &error);
+  cleave_builder_raise_if_failed(state, cleave_editor_set_output(editor, output, value, &error), &error);
   return 0;
 }
 

@@ -14,12 +14,6 @@
 
 enum { LONGEST_NAME = 1024 };
 
-static void raise_if_failed(lua_State *state, cleave_status_t status, const cleave_error_t *error) {
-  if (status != CLEAVE_OK) {
-    cleave_script_raise_error(state, error);
-  }
-}
-
 /* ---- shapes and dtypes ---- */
 
 cleave_dtype_t cleave_builder_check_dtype(lua_State *state, int index) {
@@ -91,7 +85,8 @@ static int add_input(lua_State *state, cleave_editor_t *editor, const char *name
     dims[d].symbol = is_size || is_open ? NULL : lua_tostring(state, -1);
   }
   editor->line = cleave_script_line(state);
-  raise_if_failed(state, cleave_editor_add_input(editor, name, dtype, rank, dims, &value, &error), &error);
+  cleave_builder_raise_if_failed(
+      state, cleave_editor_add_input(editor, name, dtype, rank, dims, &value, &error), &error);
   cleave_handle_push_value(state, value);
   return 1;
 }
@@ -115,7 +110,7 @@ static int host_input_value(lua_State *state) {
   }
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_value_t value = CLEAVE_VALUE_NONE;
-  raise_if_failed(
+  cleave_builder_raise_if_failed(
       state, cleave_graph_add_input(cleave_builder_of(state)->graph, name, dtype, rank, dims, &value, &error),
       &error);
   cleave_handle_push_value(state, value);
@@ -128,8 +123,8 @@ static int host_output_value(lua_State *state) {
   check_is_model(state, "g.output", " (g.set_output changes what an output of the graph is)");
   cleave_value_t value = {cleave_handle_check(state, 2, CLEAVE_HANDLE_VALUE)->index};
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  raise_if_failed(state, cleave_graph_add_output(cleave_builder_of(state)->graph, name, value, &error),
-                  &error);
+  cleave_builder_raise_if_failed(
+      state, cleave_graph_add_output(cleave_builder_of(state)->graph, name, value, &error), &error);
   return 0;
 }
 
@@ -191,7 +186,7 @@ static cleave_tensor_t *create_tensor(lua_State *state, cleave_dtype_t dtype, in
     cleave_script_raise(state, "a constant of this size: more than %d MiB in one constant of a rule",
                         (int)(CLEAVE_BUILDER_RULE_DATA_LIMIT >> 20));
   }
-  raise_if_failed(state, cleave_tensor_create(dtype, rank, dims, &tensor, &error), &error);
+  cleave_builder_raise_if_failed(state, cleave_tensor_create(dtype, rank, dims, &tensor, &error), &error);
   builder->data_bytes += bytes;
   return tensor;
 }
@@ -222,7 +217,7 @@ static cleave_value_t add_constant_take(lua_State *state, cleave_tensor_t *tenso
     status = cleave_graph_add_constant(builder->graph, name != NULL ? name : place, tensor, &value, &error);
   }
   cleave_tensor_release(tensor);
-  raise_if_failed(state, status, &error);
+  cleave_builder_raise_if_failed(state, status, &error);
   return value;
 }
 
@@ -380,9 +375,9 @@ static int host_graph_name(lua_State *state) {
   const char *name = luaL_checklstring(state, 1, &length);
   check_is_model(state, "g.name", "");
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  raise_if_failed(state,
-                  cleave_strings_add(&builder->graph->strings, name, length, &builder->graph->name, &error),
-                  &error);
+  cleave_builder_raise_if_failed(
+      state, cleave_strings_add(&builder->graph->strings, name, length, &builder->graph->name, &error),
+      &error);
   return 0;
 }
 
