@@ -54,6 +54,7 @@ static int report(const precision_t *precision) {
   const cleave_precision_shown_t shown = {.model = precision->options.model,
                                           .precision = precision->precision,
                                           .keep = precision->keep,
+                                          .ranges = precision->options.ranges,
                                           .max_error = precision->max_error,
                                           .sizes = &precision->job.inputs.sizes,
                                           .report = &precision->report};
@@ -71,7 +72,8 @@ static int run(int argc, char **argv) {
       {"max-error", 0, CLEAVE_OPTION_NUMBER, "E",
        "how far outputs may be off, as a share of their largest value (default: 0.01)", &precision.max_error},
       {"precision", 0, CLEAVE_OPTION_TEXT, "NAME",
-       "of products: what the rules' option has, such as bfloat16 or float16 (default: bfloat16)",
+       "of products: what the rules' option has, such as bfloat16, float16, or int8 with --ranges (default: "
+       "bfloat16)",
        &precision.precision},
       {"keep", 0, CLEAVE_OPTION_TEXT, "NAMES",
        "operators and nodes that stay float32 in any case, with commas", &precision.keep},

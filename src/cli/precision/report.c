@@ -86,7 +86,8 @@ int cleave_report_precision(const cleave_precision_shown_t *shown) {
   write_keep(shown, &keep);
   cleave_print("\n%s: off by %.3g, %.3g is allowed; %u trials\n", report->is_met ? "met" : "NOT MET",
                report->error_found, shown->max_error, (unsigned)report->trials);
-  cleave_print("--set precision=%s%s%s\n", shown->precision, keep.length > 0 ? " --set keep=" : "",
+  cleave_print("--set precision=%s%s%s%s%s\n", shown->precision, shown->ranges != NULL ? " --ranges " : "",
+               shown->ranges != NULL ? shown->ranges : "", keep.length > 0 ? " --set keep=" : "",
                keep.length > 0 ? cleave_text_get(&keep) : "");
   cleave_text_deinit(&keep);
   if (cleave_precision_prefers_float(report)) {

@@ -9,7 +9,8 @@
 typedef struct cleave_precision_shown {
   const char *model;
   const char *precision;
-  const char *keep; /* what the user keeps in any case; or NULL */
+  const char *keep;   /* what the user keeps in any case; or NULL */
+  const char *ranges; /* file that rules had; or NULL */
   double max_error;
   const cleave_sizes_t *sizes;
   const cleave_precision_report_t *report;

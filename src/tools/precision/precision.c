@@ -124,37 +124,63 @@ static cleave_status_t least_time(cleave_session_t *session, double *out_ms, cle
 
 /* ---- parts ---- */
 
-static bool is_low(const cleave_plan_region_t *region) {
-  for (uint32_t k = 0; k < region->attribute_count; k++) {
-    const cleave_attribute_t *attribute = &region->attributes[k];
-    if (strcmp(attribute->name, "precision") == 0 && attribute->kind == CLEAVE_ATTRIBUTE_STRING) {
-      return strcmp(attribute->s, "float32") != 0;
-    }
-  }
-  return false;
-}
-
-/* The first name that the option `keep` can hold, or NULL. */
-static const char *name_of(const cleave_graph_t *graph, const cleave_node_t *nodes, uint32_t count) {
+/* The attribute `precision`, or "float32". */
+static const char *precision_of(const cleave_attribute_t *attributes, uint32_t count) {
   for (uint32_t k = 0; k < count; k++) {
-    const char *name = cleave_node_name(graph, nodes[k]);
-    if (name != NULL && name[0] != '\0' && strpbrk(name, ",*") == NULL) {
-      return name;
+    if (strcmp(attributes[k].name, "precision") == 0 && attributes[k].kind == CLEAVE_ATTRIBUTE_STRING) {
+      return attributes[k].s;
     }
   }
-  return NULL;
+  return "float32";
 }
 
+static bool is_low(const cleave_plan_region_t *region) {
+  return strcmp(precision_of(region->attributes, region->attribute_count), "float32") != 0;
+}
+
+/* Can the option `keep` hold it? */
+static bool is_text_of_keep(const char *name) {
+  return name != NULL && name[0] != '\0' && strpbrk(name, ",*") == NULL;
+}
+
+/* Called by its node with the most arithmetic: other ones may be what the rules added. */
 static cleave_status_t add_part(finder_t *finder, uint32_t fusion, const cleave_node_t *nodes, uint32_t count,
                                 cleave_error_t *error) {
   const cleave_graph_t *graph = finder->report->plan->graph;
-  cleave_precision_part_t part = {.fusion = fusion, .node = nodes[0], .name = name_of(graph, nodes, count)};
+  cleave_precision_part_t part = {.fusion = fusion, .node = nodes[0]};
+  double most = -1.0;
   for (uint32_t k = 0; k < count; k++) {
+    const char *name = cleave_node_name(graph, nodes[k]);
     double flops = cleave_op_flops(graph, nodes[k]);
-    part.flops += flops > 0.0 ? flops : 0.0;
+    flops = flops > 0.0 ? flops : 0.0;
+    if (is_text_of_keep(name) && flops > most) {
+      part.name = name;
+      most = flops;
+    }
+    part.flops += flops;
   }
   if (part.name != NULL) {
     CLEAVE_ARRAY_PUSH(&finder->report->parts, part, error);
+  }
+  return CLEAVE_OK;
+}
+
+/* The parts of a region. Of one with 8-bit integers, the fusions that have them: all else is float32. */
+static cleave_status_t list_region(finder_t *finder, const cleave_plan_region_t *region,
+                                   cleave_error_t *error) {
+  const cleave_plan_t *plan = finder->report->plan;
+  const char *precision = precision_of(region->attributes, region->attribute_count);
+  bool by_fusions = strcmp(precision, "int8") == 0;
+  for (uint32_t k = 0; k < region->fusion_count; k++) {
+    const cleave_plan_fusion_t *fusion = &plan->fusions[region->fusions[k]];
+    if (!by_fusions || strcmp(precision_of(fusion->attributes, fusion->attribute_count), precision) == 0) {
+      CLEAVE_TRY(add_part(finder, region->fusions[k], fusion->nodes, fusion->node_count, error));
+    }
+  }
+  for (uint32_t k = 0; k < region->node_count && !by_fusions; k++) {
+    if (plan->node_fusion[region->nodes[k].index] == CLEAVE_INDEX_NONE) {
+      CLEAVE_TRY(add_part(finder, CLEAVE_INDEX_NONE, &region->nodes[k], 1, error));
+    }
   }
   return CLEAVE_OK;
 }
@@ -163,18 +189,8 @@ static cleave_status_t add_part(finder_t *finder, uint32_t fusion, const cleave_
 static cleave_status_t list_parts(finder_t *finder, cleave_error_t *error) {
   const cleave_plan_t *plan = finder->report->plan;
   for (uint32_t r = 0; r < plan->region_count; r++) {
-    const cleave_plan_region_t *region = &plan->regions[r];
-    if (!is_low(region)) {
-      continue;
-    }
-    for (uint32_t k = 0; k < region->fusion_count; k++) {
-      const cleave_plan_fusion_t *fusion = &plan->fusions[region->fusions[k]];
-      CLEAVE_TRY(add_part(finder, region->fusions[k], fusion->nodes, fusion->node_count, error));
-    }
-    for (uint32_t k = 0; k < region->node_count; k++) {
-      if (plan->node_fusion[region->nodes[k].index] == CLEAVE_INDEX_NONE) {
-        CLEAVE_TRY(add_part(finder, CLEAVE_INDEX_NONE, &region->nodes[k], 1, error));
-      }
+    if (is_low(&plan->regions[r])) {
+      CLEAVE_TRY(list_region(finder, &plan->regions[r], error));
     }
   }
   double whole = 0.0;

@@ -83,7 +83,12 @@ if ! "$program" version | grep -q onednn; then
   exit
 fi
 int8() {
-  "$program" "$@" --rules "$rules" --set precision=int8 --ranges all.json --shape N=2
+  command=$1
+  shift
+  case $command in
+    precision) "$program" precision "$@" --rules "$rules" --ranges all.json --shape N=2 ;;
+    *) "$program" "$command" "$@" --rules "$rules" --set precision=int8 --ranges all.json --shape N=2 ;;
+  esac
 }
 check "products of integers" 0 'quantized .* 3 ' int8 run net.lua --verify --atol 0.05 --repeat 1 --profile trace.json
 also "close to those of float32" 'all outputs match'
@@ -97,6 +102,15 @@ check "weights of 8 bits need VNNI" 0 'neither AVX512_VNNI nor AVX_VNNI' \
   env DNNL_MAX_CPU_ISA=AVX2 "$program" partition net.lua --rules "$rules" --set precision=int8 --ranges all.json --set reduce_range=false
 check "no ranges" 1 "int8.lua:[0-9]*: .*the ranges of values are not known: 'cleave calibrate MODEL --data DIR -o FILE'" \
   "$program" partition net.lua --rules "$rules" --set precision=int8
+check "an error that all integers meet" 0 '^met' int8 precision net.lua --precision int8 --max-error 0.1
+also "the setting" '^--set precision=int8 --ranges all.json$'
+check "an error for which parts stay" 0 '^met' int8 precision net.lua --precision int8 --max-error 1e-5
+also "all of them" 'int8, 3 parts kept'
+also "by the names of products" '^ *second  *quantized .* float32'
+setting=$(sed -n 's/.*--set \(keep=[^ ]*\).*/\1/p' "$out")
+check "the setting gives what was found" 0 'all outputs match' int8 run net.lua --set "$setting" --verify --repeat 1 --rtol 1e-4 --atol 1e-5
+check "precision without ranges" 1 'the ranges of values are not known' \
+  "$program" precision net.lua --rules "$rules" --precision int8 --shape N=2
 check "as a file" 0 '' int8 partition net.lua -o net.onnx
 check "which runs without ranges" 0 'all outputs match' "$program" run net.onnx --verify --repeat 1
 finish
