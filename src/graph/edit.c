@@ -48,10 +48,6 @@ void cleave_graph_replace_uses(cleave_graph_t *graph, cleave_value_t from, cleav
     cleave_use_link(graph, use, to.index);
     use = next;
   }
-  const cleave_value_record_t *source = &graph->values.items[from.index];
-  if (source->has_range && !graph->values.items[to.index].has_range) {
-    cleave_graph_set_range(graph, to, source->low, source->high);
-  }
 }
 
 cleave_status_t cleave_graph_replace_with_constant(cleave_graph_t *graph, cleave_value_t value,

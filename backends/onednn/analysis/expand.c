@@ -33,6 +33,9 @@ typedef struct builder {
   bool attends;     // Attention may be one kernel, and then stays
 } builder_t;
 
+// A view up to the FLOPs of its nodes.
+#define WITHOUT_FLOPS offsetof(cleave_region_view_t, flops)
+
 static bool expands(const cleave_node_view_t *node) {
   return onednn_node_is(node, "Attention") || onednn_node_is(node, "RMSNormalization");
 }
@@ -494,6 +497,24 @@ static void move_fusions(builder_t *builder, const uint32_t *places) {
   }
 }
 
+// What rules said of the fusions given; of expanded ones nothing.
+static cleave_status_t copy_fusion_attributes(builder_t *builder, cleave_region_view_t *copy) {
+  const cleave_region_view_t *from = builder->from;
+  if (copy->fusion_attributes == NULL) {
+    return CLEAVE_OK;
+  }
+  cleave_attribute_list_t *lists = allocate(builder, builder->fusion_count + 1U, sizeof(*lists));
+  if (lists == NULL) {
+    return onednn_fail(builder->message, CLEAVE_ERROR_OUT_OF_MEMORY,
+                       "out of memory while analysing a region");
+  }
+  for (uint32_t f = 0; f < from->fusion_count; f++) {
+    lists[f] = from->fusion_attributes[f];
+  }
+  copy->fusion_attributes = lists;
+  return CLEAVE_OK;
+}
+
 static cleave_status_t make_room(builder_t *builder, size_t expanded) {
   const cleave_region_view_t *from = builder->from;
   size_t values = from->value_count + expanded * MAX_VALUES;
@@ -537,10 +558,10 @@ cleave_status_t onednn_expand(const cleave_region_view_t *region, kernel_arena_t
   if (builder.failed) {
     return onednn_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while analysing a region");
   }
-  // A host of an older version gives less; what is not copied is zero, and of no use here.
-  memcpy(copy, region,
-         region->size < CLEAVE_REGION_VIEW_SIZE_REQUIRED ? region->size : CLEAVE_REGION_VIEW_SIZE_REQUIRED);
-  copy->size = CLEAVE_REGION_VIEW_SIZE_REQUIRED;
+  // A host of an older version gives less. FLOPs are of the nodes given.
+  memcpy(copy, region, region->size < WITHOUT_FLOPS ? region->size : WITHOUT_FLOPS);
+  copy->size = WITHOUT_FLOPS;
+  ONEDNN_TRY(copy_fusion_attributes(&builder, copy));
   copy->values = builder.values;
   copy->value_count = builder.value_count;
   copy->nodes = builder.nodes;

@@ -15,18 +15,13 @@ static const char *text_of(const cleave_attribute_view_t *attribute) {
   return attribute != NULL && attribute->kind == CLEAVE_ATTRIBUTE_STRING ? attribute->s : NULL;
 }
 
-// Fusions say which products multiply 8-bit integers (analysis/quantization.h); all else is float32.
-static bool is_of_fusions(const char *name) {
-  return cleave_view_text_equal(name, "int8");
-}
-
 cleave_status_t onednn_precision_of(const cleave_region_view_t *region, dnnl_data_type_t *out,
                                     cleave_message_t *message) {
   const cleave_attribute_view_t *attribute = cleave_view_region_attribute(region, "precision");
   const char *name = text_of(attribute);
   *out = dnnl_f32;
   if (attribute != NULL) {
-    *out = name == NULL ? dnnl_data_type_undef : is_of_fusions(name) ? dnnl_f32 : onednn_type_named(name);
+    *out = name != NULL ? onednn_type_named(name) : dnnl_data_type_undef;
   }
   return *out != dnnl_data_type_undef
              ? CLEAVE_OK

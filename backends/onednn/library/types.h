@@ -7,7 +7,9 @@
 
 #include "onednn/library/support.h"
 
-/* The type of a name that rules know ("float32", "bfloat16", "float16"), or dnnl_data_type_undef. */
+/* The type of a name that rules know ("float32", "bfloat16", "float16"), or dnnl_data_type_undef. "int8" is
+ * float32: fusions say which products multiply integers (analysis/quantization.h), and all else stays what it
+ * is. */
 dnnl_data_type_t onednn_type_named(const char *name);
 const char *onednn_type_name(dnnl_data_type_t type);
 

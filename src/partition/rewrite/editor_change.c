@@ -136,6 +136,10 @@ cleave_status_t cleave_editor_replace_uses(cleave_editor_t *editor, cleave_value
     }
     use = next;
   }
+  const cleave_value_record_t *source = cleave_graph_value(graph, from);
+  if (source->has_range && !cleave_graph_value(graph, to)->has_range) {
+    cleave_graph_set_range(graph, to, source->low, source->high);
+  }
   return CLEAVE_OK;
 }
 

@@ -38,12 +38,27 @@ return ruleset { name = "seen", pass "ranges" { run = function(graph)
 end } }
 LUA
 
+cat >passed.lua <<'LUA'
+return ruleset { name = "passed",
+  rewrite "max" { pattern = op { "Relu", as = "relu" }, replace = function(m, g) return g.Max(m.relu.inputs.X, 0.0) end },
+  pass "ranges" { run = function(graph)
+    for node in graph:topological() do
+      local range = node.outputs[1].range
+      if node.op == "Max" then
+        return false, string.format("max from %g", range and range.min or -1)
+      end
+    end
+  end } }
+LUA
+
 check "ranges of all samples" 0 '^10 values, minmax of 5 samples: all.json$' "$program" calibrate net.lua --data data -o all.json
 cp all.json out
 also "what they are of" '"method": "minmax",'
 also "a value a line" '"input":0,"name":"image","min":0.0,"max":198.0'
 check "rules see them" 0 'input from 0 to 198' "$program" partition net.lua --rules seen.lua --ranges all.json --report
 check "and nothing without" 0 'input from 1e+30 to -1e+30' "$program" partition net.lua --rules seen.lua --report
+check "what takes the place of a value has its range" 0 'max from 0' "$program" partition net.lua --rules passed.lua --ranges all.json \
+  --report
 check "the first samples" 0 '"samples": 1,' "$program" calibrate net.lua --data data -o one.json --samples 1 --json
 also "how many values" '"values": 10'
 cp one.json out
@@ -96,6 +111,18 @@ cp trace.json out
 also "a convolution of integers" '"conv[^"]*\(int8\|vnni\|amx\)'
 also "a pooling of integers" 'maxpool[^"]*jit_int'
 check "piece by piece" 0 ' 0 do not' int8 verify net.lua
+cat >attend.lua <<'LUA'
+local x = g.input("x", "float32", { 2, 8, 32 })
+local function project() return g.MatMul(x, g.weight { 32, 32 }) + g.normal { 32 } end
+local y = g.Attention(project(), project(), project(), { q_num_heads = 4, kv_num_heads = 4 })
+g.output("y", g.MatMul(y, g.weight { 32, 32 }) + x)
+LUA
+check "inputs of attention" 0 '' "$program" run attend.lua --save sets/attend --repeat 1
+check "their ranges" 0 '' "$program" calibrate attend.lua --data sets/attend -o attend.json
+check "products beside an operator that is spelled out" 0 'matmul,[^,]*,[^,]*,src_u8' env DNNL_VERBOSE=1 "$program" run attend.lua \
+  --rules "$rules" --set precision=int8 --ranges attend.json --data sets/attend --atol 0.05 --repeat 1
+also "all of them" 'quantized .* 4 '
+also "are close to float32" 'all outputs match'
 check "what is kept stays float32" 0 'quantized .* 2 ' int8 run net.lua --set 'keep=la*' --repeat 1
 check "by operator" 0 'quantized .* 1 ' int8 run net.lua --set keep=Conv --repeat 1
 check "weights of 8 bits need VNNI" 0 'neither AVX512_VNNI nor AVX_VNNI' \
