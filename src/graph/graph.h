@@ -185,8 +185,7 @@ void cleave_graph_set_range(cleave_graph_t *graph, cleave_value_t value, float l
 /* Input `index` of `node` reads `value` from now on (NONE: left out). The use moves to the end of the list of
  * uses. */
 void cleave_graph_set_input(cleave_graph_t *graph, cleave_node_t node, uint32_t index, cleave_value_t value);
-/* Every use of `from`, graph outputs among them, becomes a use of `to`, in order; `to` has the range of
- * `from` if it has none. */
+/* Every use of `from`, graph outputs among them, becomes a use of `to`, in order. */
 void cleave_graph_replace_uses(cleave_graph_t *graph, cleave_value_t from, cleave_value_t to);
 /* Turns a value without uses of its old producer into a constant: all uses of `value` read a new constant. */
 CLEAVE_MUST_USE cleave_status_t cleave_graph_replace_with_constant(cleave_graph_t *graph,

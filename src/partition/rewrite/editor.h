@@ -88,7 +88,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_editor_check_fit(const cleave_editor_t *e
                                                         cleave_value_t to, cleave_error_t *error);
 
 /* All readers of `from`, including graph outputs, read `to` instead. New nodes (since first_node) that `to`
- * is computed from keep reading `from`, so that a value can be wrapped. */
+ * is computed from keep reading `from`, so that a value can be wrapped. `to` has the range of `from` if it
+ * has none. */
 CLEAVE_MUST_USE cleave_status_t cleave_editor_replace_uses(cleave_editor_t *editor, cleave_value_t from,
                                                            cleave_value_t to, cleave_error_t *error);
 /* NONE leaves an optional input out. */
