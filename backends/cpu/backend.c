@@ -37,12 +37,16 @@ static cleave_status_t supports(void *state, const cleave_region_view_t *view, c
     void *kernel_state = NULL;
     status = cpu_prepare_node(state, view, k, &arena, &kernel, &kernel_state, reason);
   }
-  kernel_arena_free(&arena);
+  kernel_lowerer_t *lowerer = NULL;
+  if (view->fusion_count > 0 && status == CLEAVE_OK) {
+    status = kernel_lowerer_create(view, &arena, &lowerer, reason);
+  }
   for (uint32_t f = 0; f < view->fusion_count && status == CLEAVE_OK; f++) {
     if (cpu_fused_wanted(view, f)) {
-      status = cpu_fused_check(view, view->fusions[f].node_count, view->fusions[f].nodes, reason);
+      status = cpu_fused_check(lowerer, view->fusions[f].node_count, view->fusions[f].nodes, reason);
     }
   }
+  kernel_arena_free(&arena);
   return status;
 }
 

@@ -256,17 +256,16 @@ static void plan_memory(cpu_step_t *step) {
 
 /* A fusion as one step; *out_done false: it has to run node by node, which the log gets the reason of. */
 static cleave_status_t make_kernel(cpu_program_t *program, const cpu_backend_t *backend,
-                                   const cleave_region_view_t *region, const cpu_unit_t *unit,
+                                   kernel_lowerer_t *lowerer, const cpu_unit_t *unit,
                                    const cleave_compile_options_t *options, bool *out_done,
                                    cleave_message_t *message) {
   cpu_step_t *step = &program->steps[program->step_count];
   *step = (cpu_step_t){.program = program, .node = unit->nodes[0]};
   *out_done = false;
-  cleave_status_t status = cpu_fused_compile(program, region, unit->count, unit->nodes, step, message);
+  cleave_status_t status = cpu_fused_compile(program, lowerer, unit->count, unit->nodes, step, message);
   if (status == CLEAVE_ERROR_UNSUPPORTED) {
     char line[sizeof message->text + 128];
-    snprintf(line, sizeof line, "cpu: a kernel of region '%.64s' runs node by node: %s", region->name,
-             message->text);
+    snprintf(line, sizeof line, "cpu: a kernel runs node by node: %s", message->text);
     if (backend->host != NULL && backend->host->log != NULL) {
       backend->host->log(backend->host, 2, line);
     }
@@ -322,11 +321,15 @@ static cleave_status_t make_steps(cpu_program_t *program, const cpu_backend_t *b
   kernel_arena_t arena = {0};
   cpu_unit_t *units = NULL;
   uint32_t unit_count = 0;
+  kernel_lowerer_t *lowerer = NULL;
   cleave_status_t status = cpu_units_list(region, backend->fuses, &arena, &units, &unit_count, message);
+  if (status == CLEAVE_OK) {
+    status = kernel_lowerer_create(region, &arena, &lowerer, message);
+  }
   for (uint32_t u = 0; u < unit_count && status == CLEAVE_OK; u++) {
     bool is_done = false;
     if (units[u].count > 1) {
-      status = make_kernel(program, backend, region, &units[u], options, &is_done, message);
+      status = make_kernel(program, backend, lowerer, &units[u], options, &is_done, message);
     }
     for (uint32_t k = 0; k < units[u].count && !is_done && status == CLEAVE_OK; k++) {
       status = make_step(program, backend, region, units[u].nodes[k], options, is_read, message);

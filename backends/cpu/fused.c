@@ -4,7 +4,6 @@
 #include "cpu/fused.h"
 
 #include "kernels/execute/execute.h"
-#include "kernels/lower/lower.h"
 
 typedef struct fused_state {
   const kernel_plan_t *plan;
@@ -103,10 +102,10 @@ static cleave_status_t wire(cpu_program_t *program, const kernel_lowered_t *lowe
   return CLEAVE_OK;
 }
 
-cleave_status_t cpu_fused_check(const cleave_region_view_t *region, uint32_t count, const uint32_t *nodes,
+cleave_status_t cpu_fused_check(kernel_lowerer_t *lowerer, uint32_t count, const uint32_t *nodes,
                                 cleave_message_t *message) {
   kernel_lowered_t lowered = {0};
-  cleave_status_t status = kernel_lower(region, count, nodes, &lowered, message);
+  cleave_status_t status = kernel_lower(lowerer, count, nodes, &lowered, message);
   kernel_program_destroy(lowered.program);
   return status;
 }
@@ -123,11 +122,11 @@ static cleave_status_t keep_plan(cpu_program_t *program, kernel_plan_t *plan, cl
   return CLEAVE_OK;
 }
 
-cleave_status_t cpu_fused_compile(cpu_program_t *program, const cleave_region_view_t *region, uint32_t count,
+cleave_status_t cpu_fused_compile(cpu_program_t *program, kernel_lowerer_t *lowerer, uint32_t count,
                                   const uint32_t *nodes, cpu_step_t *step, cleave_message_t *message) {
   kernel_lowered_t lowered = {0};
   kernel_plan_t *plan = NULL;
-  cleave_status_t status = kernel_lower(region, count, nodes, &lowered, message);
+  cleave_status_t status = kernel_lower(lowerer, count, nodes, &lowered, message);
   if (status == CLEAVE_OK) {
     status = kernel_plan_create(lowered.program, kernel_loops_choose(2), &plan, message);
   }

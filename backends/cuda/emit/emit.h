@@ -88,6 +88,10 @@ CLEAVE_MUST_USE cleave_status_t cuda_builder_store(cuda_builder_t *builder, clea
 
 /* ---- families ---- */
 
+/* As kernel_lower, for nodes of the plan's region or of another one. */
+CLEAVE_MUST_USE cleave_status_t cuda_lower(cuda_plan_t *plan, const cleave_region_view_t *region,
+                                           const uint32_t *nodes, uint32_t count,
+                                           kernel_lowered_t *out_lowered);
 /* Nodes as one program of `region`, which is the plan's or has further values behind: these are in `extra`.
  */
 CLEAVE_MUST_USE cleave_status_t cuda_emit_lowered(cuda_plan_t *plan, const cleave_region_view_t *region,

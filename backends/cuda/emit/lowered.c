@@ -24,11 +24,28 @@ static uint32_t slot_of(const cuda_plan_t *plan, uint32_t value, const uint32_t 
   return value < plan->region->value_count ? value : extra[value - plan->region->value_count];
 }
 
+cleave_status_t cuda_lower(cuda_plan_t *plan, const cleave_region_view_t *region, const uint32_t *nodes,
+                           uint32_t count, kernel_lowered_t *out_lowered) {
+  kernel_arena_t arena = {0};
+  bool is_own = region == plan->region;
+  kernel_lowerer_t *lowerer = is_own ? plan->lowerer : NULL;
+  cleave_status_t status = CLEAVE_OK;
+  if (lowerer == NULL) {
+    status = kernel_lowerer_create(region, is_own ? &plan->arena : &arena, &lowerer, plan->message);
+    plan->lowerer = is_own && status == CLEAVE_OK ? lowerer : plan->lowerer;
+  }
+  if (status == CLEAVE_OK) {
+    status = kernel_lower(lowerer, count, nodes, out_lowered, plan->message);
+  }
+  kernel_arena_free(&arena);
+  return status;
+}
+
 cleave_status_t cuda_emit_lowered(cuda_plan_t *plan, const cleave_region_view_t *region,
                                   const uint32_t *nodes, uint32_t count, const uint32_t *extra) {
   char label[MAX_LABEL];
   kernel_lowered_t lowered;
-  CUDA_TRY(kernel_lower(region, count, nodes, &lowered, plan->message));
+  CUDA_TRY(cuda_lower(plan, region, nodes, count, &lowered));
   cuda_program_call_t *call = calloc(1, sizeof *call);
   cleave_status_t status = call == NULL ? cuda_plan_no_memory(plan) : CLEAVE_OK;
   if (call != NULL) {

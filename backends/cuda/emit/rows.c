@@ -170,7 +170,7 @@ static cleave_status_t softmax_inside(cuda_plan_t *plan, const cleave_node_view_
   if (call == NULL) {
     return cuda_plan_no_memory(plan);
   }
-  CUDA_TRY(kernel_lower(&region, 1, &zero, &lowered, plan->message));
+  CUDA_TRY(cuda_lower(plan, &region, &zero, 1, &lowered));
   call->program = lowered.program;
   call->label = node->op;
   call->inputs[0] = (kernel_tensor_t){.rank = 2, .dims = dims};

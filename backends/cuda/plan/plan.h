@@ -12,6 +12,7 @@
 #include "cuda/device/state.h"
 #include "kernels/arena.h"
 #include "kernels/cuda/cuda.h"
+#include "kernels/lower/lower.h"
 
 enum { CUDA_MAX_POINTERS = 8, CUDA_MAX_NUMBERS = 64, CUDA_NO_SLOT = UINT32_MAX };
 
@@ -116,6 +117,7 @@ typedef struct cuda_plan {
   int64_t workspace_bytes;
   int64_t constant_bytes;
   kernel_arena_t arena;
+  kernel_lowerer_t *lowerer; /* of the region, as soon as a kernel needed one */
   cleave_message_t *message;
 } cuda_plan_t;
 

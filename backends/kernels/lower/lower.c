@@ -220,52 +220,60 @@ static cleave_status_t lower_nodes(lowering_t *lowering, uint32_t node_count, co
   return CLEAVE_OK;
 }
 
-/* Memory for what is known of values and nodes. Outputs of the region, and what nodes read that are not among
- * those lowered, is wanted. */
-static cleave_status_t begin(lowering_t *lowering, uint32_t node_count, const uint32_t *nodes) {
-  const cleave_region_view_t *region = lowering->region;
-  size_t values = (size_t)region->value_count + 1;
-  lowering->values = malloc(values * sizeof *lowering->values);
-  lowering->viewers = malloc(values * sizeof *lowering->viewers);
-  lowering->wanted = calloc(values, sizeof *lowering->wanted);
-  lowering->inside = calloc((size_t)region->node_count + 1, sizeof *lowering->inside);
-  if (lowering->values == NULL || lowering->viewers == NULL || lowering->wanted == NULL ||
-      lowering->inside == NULL) {
-    return kernel_fail(lowering->message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for a program");
+cleave_status_t kernel_lowerer_create(const cleave_region_view_t *region, kernel_arena_t *arena,
+                                      kernel_lowerer_t **out_lowerer, cleave_message_t *message) {
+  lowerer_t *lowerer = kernel_arena_allocate(arena, 1, sizeof *lowerer);
+  uint32_t *values = kernel_arena_allocate(arena, region->value_count, 3 * sizeof *values);
+  bool *inside = kernel_arena_allocate(arena, region->node_count, sizeof *inside);
+  *out_lowerer = lowerer;
+  if (lowerer == NULL || values == NULL || inside == NULL) {
+    return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for kernels of a region");
   }
-  for (uint32_t v = 0; v < region->value_count; v++) {
-    lowering->values[v] = CLEAVE_INDEX_NONE;
-    lowering->viewers[v] = CLEAVE_INDEX_NONE;
-  }
-  for (uint32_t k = 0; k < node_count; k++) {
-    lowering->inside[nodes[k]] = true;
-  }
+  *lowerer = (lowerer_t){.region = region,
+                         .values = values,
+                         .viewers = values + region->value_count,
+                         .readers = values + 2 * (size_t)region->value_count,
+                         .inside = inside};
+  memset(values, 0xff, 2 * region->value_count * sizeof *values); /* CLEAVE_INDEX_NONE */
   for (uint32_t n = 0; n < region->node_count; n++) {
-    for (uint32_t i = 0; i < region->nodes[n].input_count && !lowering->inside[n]; i++) {
+    for (uint32_t i = 0; i < region->nodes[n].input_count; i++) {
       if (region->nodes[n].inputs[i] != CLEAVE_INDEX_NONE) {
-        lowering->wanted[region->nodes[n].inputs[i]] = true;
+        lowerer->readers[region->nodes[n].inputs[i]]++;
       }
     }
   }
   for (uint32_t k = 0; k < region->output_count; k++) {
-    lowering->wanted[region->outputs[k]] = true;
+    lowerer->readers[region->outputs[k]]++;
   }
   return CLEAVE_OK;
 }
 
-static void end(lowering_t *lowering) {
-  free(lowering->values);
-  free(lowering->viewers);
-  free(lowering->wanted);
-  free(lowering->inside);
+/* Takes the node into the kernel, or out of it again. */
+static void set_inside(const lowerer_t *lowerer, uint32_t index, bool is_inside) {
+  const cleave_node_view_t *node = &lowerer->region->nodes[index];
+  if (lowerer->inside[index] == is_inside) {
+    return;
+  }
+  lowerer->inside[index] = is_inside;
+  for (uint32_t i = 0; i < node->input_count + node->output_count; i++) {
+    bool is_input = i < node->input_count;
+    uint32_t value = is_input ? node->inputs[i] : node->outputs[i - node->input_count];
+    if (value != CLEAVE_INDEX_NONE) {
+      lowerer->values[value] = CLEAVE_INDEX_NONE;
+      lowerer->viewers[value] = CLEAVE_INDEX_NONE;
+      lowerer->readers[value] += !is_input ? 0 : is_inside ? UINT32_MAX : 1;
+    }
+  }
 }
 
-static cleave_status_t lower_outputs(lowering_t *lowering, uint32_t node_count, const uint32_t *nodes) {
+/* Outputs are what others read. */
+static cleave_status_t lower_outputs(lowering_t *lowering, const uint32_t *readers, uint32_t node_count,
+                                     const uint32_t *nodes) {
   for (uint32_t k = 0; k < node_count; k++) {
     const cleave_node_view_t *node = &lowering->region->nodes[nodes[k]];
     for (uint32_t o = 0; o < node->output_count; o++) {
       uint32_t value = node->outputs[o];
-      if (value == CLEAVE_INDEX_NONE || !lowering->wanted[value]) {
+      if (value == CLEAVE_INDEX_NONE || readers[value] == 0) {
         continue;
       }
       if (lowering->viewers[value] != CLEAVE_INDEX_NONE) {
@@ -285,14 +293,23 @@ static cleave_status_t lower_outputs(lowering_t *lowering, uint32_t node_count, 
   return CLEAVE_OK;
 }
 
-cleave_status_t kernel_lower(const cleave_region_view_t *region, uint32_t node_count, const uint32_t *nodes,
+cleave_status_t kernel_lower(kernel_lowerer_t *lowerer, uint32_t node_count, const uint32_t *nodes,
                              kernel_lowered_t *out_lowered, cleave_message_t *message) {
   out_lowered->program = NULL;
-  lowering_t lowering = {.region = region, .lowered = out_lowered, .message = message};
-  cleave_status_t status = begin(&lowering, node_count, nodes);
-  status = status == CLEAVE_OK ? lower_nodes(&lowering, node_count, nodes) : status;
-  status = status == CLEAVE_OK ? lower_outputs(&lowering, node_count, nodes) : status;
-  end(&lowering);
+  lowering_t lowering = {.region = lowerer->region,
+                         .lowered = out_lowered,
+                         .values = lowerer->values,
+                         .viewers = lowerer->viewers,
+                         .inside = lowerer->inside,
+                         .message = message};
+  for (uint32_t k = 0; k < node_count; k++) {
+    set_inside(lowerer, nodes[k], true);
+  }
+  cleave_status_t status = lower_nodes(&lowering, node_count, nodes);
+  status = status == CLEAVE_OK ? lower_outputs(&lowering, lowerer->readers, node_count, nodes) : status;
+  for (uint32_t k = 0; k < node_count; k++) {
+    set_inside(lowerer, nodes[k], false);
+  }
   if (status != CLEAVE_OK) {
     kernel_program_destroy(out_lowered->program);
     out_lowered->program = NULL;

@@ -13,6 +13,7 @@
 #ifndef CLEAVE_KERNELS_LOWER_H
 #define CLEAVE_KERNELS_LOWER_H
 
+#include "kernels/arena.h"
 #include "kernels/program.h"
 
 /* Which elements of a dense tensor an input of a program is, in elements of it. */
@@ -32,9 +33,18 @@ typedef struct kernel_lowered {
   uint32_t outputs[KERNEL_MAX_TENSORS];    /* per output: value that others read */
 } kernel_lowered_t;
 
-/* Makes one program of these nodes, which are in topological order. CLEAVE_ERROR_UNSUPPORTED: they are none,
- * and the message says why. The program is the caller's. */
-CLEAVE_MUST_USE cleave_status_t kernel_lower(const cleave_region_view_t *region, uint32_t node_count,
+/* What all kernels of a region share. It is made once, so that a kernel costs what its own nodes cost,
+ * whatever the size of the region. Its memory is that of the arena; for one thread at a time. */
+typedef struct kernel_lowerer kernel_lowerer_t;
+
+/* `region` outlives it. */
+CLEAVE_MUST_USE cleave_status_t kernel_lowerer_create(const cleave_region_view_t *region,
+                                                      kernel_arena_t *arena, kernel_lowerer_t **out_lowerer,
+                                                      cleave_message_t *message);
+
+/* Makes one program of these nodes of the region, which are in topological order. CLEAVE_ERROR_UNSUPPORTED:
+ * they are none, and the message says why. The program is the caller's. */
+CLEAVE_MUST_USE cleave_status_t kernel_lower(kernel_lowerer_t *lowerer, uint32_t node_count,
                                              const uint32_t *nodes, kernel_lowered_t *out_lowered,
                                              cleave_message_t *message);
 

@@ -16,15 +16,23 @@
     }                               \
   } while (0)
 
+/* Between two kernels all of its arrays are as kernel_lowerer_create made them. */
+typedef struct kernel_lowerer {
+  const cleave_region_view_t *region;
+  uint32_t *values;  /* per value of the region: of the program, or CLEAVE_INDEX_NONE */
+  uint32_t *viewers; /* per value: the node that makes a view of it, or CLEAVE_INDEX_NONE */
+  uint32_t *readers; /* per value: inputs of nodes outside of the kernel, and outputs of the region */
+  bool *inside;      /* per node of the region: it is one of those lowered */
+} lowerer_t;
+
 typedef struct lowering {
   const cleave_region_view_t *region;
   kernel_program_t *program;
   kernel_lowered_t *lowered;
-  uint32_t *values;  /* per value of the region: of the program, or CLEAVE_INDEX_NONE */
-  uint32_t *viewers; /* per value: the node that makes a view of it, or CLEAVE_INDEX_NONE */
-  bool *inside;      /* per node of the region: it is one of those lowered */
-  bool *wanted;      /* per value: others read it */
-  int32_t rank;      /* of the results; the space has one more if axis 1 is in groups */
+  uint32_t *values; /* of the lowerer, likewise the next two */
+  uint32_t *viewers;
+  bool *inside;
+  int32_t rank; /* of the results; the space has one more if axis 1 is in groups */
   int32_t reduced;
   int64_t groups; /* of channels, or 0 */
   int64_t dims[CLEAVE_MAX_RANK];

@@ -184,6 +184,7 @@ cleave_status_t onednn_analyse(const cleave_region_view_t *region, kernel_arena_
   ONEDNN_TRY(onednn_expand(region, arena, message, &out->expansion));
   out->region = out->expansion.region;
   region = out->region;
+  ONEDNN_TRY(kernel_lowerer_create(region, arena, &out->lowerer, message));
   ONEDNN_TRY(index_uses(out));
   ONEDNN_TRY(make_units(out, &schedule));
   count_waiting(out, &schedule);

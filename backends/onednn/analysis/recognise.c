@@ -382,7 +382,7 @@ static cleave_status_t recognise_program(onednn_unit_t *unit, onednn_kernel_t *k
                                          cleave_message_t *message) {
   kernel_lowered_t lowered = {0};
   reset(unit, kernel);
-  ONEDNN_TRY(kernel_lower(unit->analysis->region, unit->count, unit->nodes, &lowered, message));
+  ONEDNN_TRY(kernel_lower(unit->analysis->lowerer, unit->count, unit->nodes, &lowered, message));
   cleave_status_t status = check_program(unit, &lowered);
   if (status == CLEAVE_OK) {
     kernel->kind = ONEDNN_GENERATED;

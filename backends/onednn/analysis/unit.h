@@ -6,6 +6,7 @@
 #ifndef ONEDNN_UNIT_H
 #define ONEDNN_UNIT_H
 
+#include "kernels/lower/lower.h"
 #include "onednn/analysis/expand.h"
 #include "onednn/analysis/kernel.h"
 
@@ -14,6 +15,7 @@ typedef struct onednn_analysis {
   const cleave_region_view_t *region; /* expanded */
   onednn_expansion_t expansion;
   kernel_arena_t *arena;
+  kernel_lowerer_t *lowerer; /* of `region` */
   cleave_message_t *message;
   const uint32_t *use_starts; /* value_count + 1 offsets into `uses` */
   const uint32_t *uses;       /* nodes, one entry per input slot */

@@ -257,7 +257,7 @@ cleave_status_t onednn_emit_generated(onednn_plan_t *plan, const onednn_kernel_t
   onednn_shape_t shape = {.rank = 1, .dims = {1}};
   const cleave_fusion_view_t *fusion =
       kernel->fusion != CLEAVE_INDEX_NONE ? &plan->region->fusions[kernel->fusion] : NULL;
-  ONEDNN_TRY(kernel_lower(plan->region, fusion != NULL ? fusion->node_count : 1,
+  ONEDNN_TRY(kernel_lower(plan->analysis->lowerer, fusion != NULL ? fusion->node_count : 1,
                           fusion != NULL ? fusion->nodes : &kernel->node, &lowered, plan->message));
   if (lowered.program->rank > 0) {
     shape = (onednn_shape_t){.rank = lowered.program->rank};
