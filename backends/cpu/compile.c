@@ -262,7 +262,7 @@ static cleave_status_t make_kernel(cpu_program_t *program, const cpu_backend_t *
   cpu_step_t *step = &program->steps[program->step_count];
   *step = (cpu_step_t){.program = program, .node = unit->nodes[0]};
   *out_done = false;
-  cleave_status_t status = cpu_fused_compile(program, lowerer, unit->count, unit->nodes, step, message);
+  cleave_status_t status = cpu_fused_compile(program, lowerer, unit, step, message);
   if (status == CLEAVE_ERROR_UNSUPPORTED) {
     char line[sizeof message->text + 128];
     snprintf(line, sizeof line, "cpu: a kernel runs node by node: %s", message->text);

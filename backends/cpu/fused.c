@@ -10,9 +10,9 @@ typedef struct fused_state {
   const kernel_view_t *views; /* per input */
 } fused_state_t;
 
-bool cpu_fused_wanted(const cleave_region_view_t *region, uint32_t fusion) {
-  const cleave_attribute_view_t *wanted = cleave_view_fusion_attribute(region, fusion, "kernel");
-  return wanted != NULL && wanted->kind == CLEAVE_ATTRIBUTE_INT && wanted->i != 0;
+bool cpu_fused_says(const cleave_region_view_t *region, uint32_t fusion, const char *name) {
+  const cleave_attribute_view_t *said = cleave_view_fusion_attribute(region, fusion, name);
+  return said != NULL && said->kind == CLEAVE_ATTRIBUTE_INT && said->i != 0;
 }
 
 static void view_inputs(const cpu_call_t *call, kernel_tensor_t *inputs) {
@@ -122,11 +122,11 @@ static cleave_status_t keep_plan(cpu_program_t *program, kernel_plan_t *plan, cl
   return CLEAVE_OK;
 }
 
-cleave_status_t cpu_fused_compile(cpu_program_t *program, kernel_lowerer_t *lowerer, uint32_t count,
-                                  const uint32_t *nodes, cpu_step_t *step, cleave_message_t *message) {
-  kernel_lowered_t lowered = {0};
+cleave_status_t cpu_fused_compile(cpu_program_t *program, kernel_lowerer_t *lowerer, const cpu_unit_t *unit,
+                                  cpu_step_t *step, cleave_message_t *message) {
+  kernel_lowered_t lowered = {.fast_math = unit->fast_math};
   kernel_plan_t *plan = NULL;
-  cleave_status_t status = kernel_lower(lowerer, count, nodes, &lowered, message);
+  cleave_status_t status = kernel_lower(lowerer, unit->count, unit->nodes, &lowered, message);
   if (status == CLEAVE_OK) {
     status = kernel_plan_create(lowered.program, kernel_loops_choose(2), &plan, message);
   }

@@ -93,11 +93,13 @@ cleave_status_t cpu_units_list(const cleave_region_view_t *region, bool fuses, k
   }
   for (uint32_t f = 0; fuses && f < region->fusion_count; f++) {
     const cleave_fusion_view_t *fusion = &region->fusions[f];
-    if (fusion->node_count < 2 || !cpu_fused_wanted(region, f)) {
+    if (fusion->node_count < 2 || !cpu_fused_says(region, f, "kernel")) {
       continue;
     }
     uint32_t unit = fusion->nodes[0];
-    lister.units[unit] = (cpu_unit_t){.count = fusion->node_count, .nodes = fusion->nodes};
+    lister.units[unit] = (cpu_unit_t){.count = fusion->node_count,
+                                      .nodes = fusion->nodes,
+                                      .fast_math = cpu_fused_says(region, f, "fast_math")};
     for (uint32_t k = 0; k < fusion->node_count; k++) {
       lister.unit_of[fusion->nodes[k]] = unit;
     }

@@ -11,6 +11,7 @@
 typedef struct cpu_unit {
   uint32_t count; /* of nodes; more than one: a fusion that asks to be one kernel */
   const uint32_t *nodes;
+  bool fast_math; /* of such a fusion: functions with fewer digits will do */
 } cpu_unit_t;
 
 /* Lists the units in `arena`, in an order in which each finds its inputs made; with `fuses` false every node

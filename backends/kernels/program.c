@@ -67,16 +67,25 @@ static const kernel_op_info_t infos[KERNEL_OP_COUNT] = {
                      .beta_name = BETA_NAME,                                         \
                      .beta = BETA,                                                   \
                      .cost = COST},
-#define ONE(NAME, KIND, COUNT, DTYPES, COST) \
-  [KERNEL_##NAME] = {.name = #NAME, .kind = KIND, .operand_count = COUNT, .dtypes = DTYPES, .cost = COST},
+#define ONE(NAME, KIND, COUNT, DTYPES, COST) TYPED(NAME, KIND, COUNT, DTYPES, COST, CLEAVE_DTYPE_UNKNOWN)
+#define TYPED(NAME, KIND, COUNT, DTYPES, COST, RESULT) \
+  [KERNEL_##NAME] = {.name = #NAME,                    \
+                     .kind = KIND,                     \
+                     .operand_count = COUNT,           \
+                     .dtypes = DTYPES,                 \
+                     .result = RESULT,                 \
+                     .cost = COST},
 #define KERNEL_BITWISE_UNARY(NAME, ...) ONE(NAME, KERNEL_KIND_UNARY, 1, KERNEL_INTEGERS, 1)
 #define KERNEL_LOGIC_UNARY(NAME, ...) ONE(NAME, KERNEL_KIND_UNARY, 1, KERNEL_BOOLS, 1)
 #define KERNEL_BINARY(NAME, f32, f64, ulps, COST) ONE(NAME, KERNEL_KIND_BINARY, 2, KERNEL_FLOATS, COST)
-#define KERNEL_COMPARE(NAME, ...) ONE(NAME, KERNEL_KIND_COMPARE, 2, KERNEL_FLOATS | KERNEL_INTEGERS, 1)
+#define KERNEL_COMPARE(NAME, ...) \
+  TYPED(NAME, KERNEL_KIND_COMPARE, 2, KERNEL_FLOATS | KERNEL_INTEGERS, 1, CLEAVE_DTYPE_BOOL)
 #define KERNEL_LOGIC(NAME, ...) ONE(NAME, KERNEL_KIND_BINARY, 2, KERNEL_BOOLS, 1)
 #define KERNEL_BITWISE(NAME, ...) ONE(NAME, KERNEL_KIND_BINARY, 2, KERNEL_INTEGERS, 1)
 #define KERNEL_REDUCTION(NAME, ...) ONE(NAME, KERNEL_KIND_REDUCTION, 1, KERNEL_FLOATS | KERNEL_INTEGERS, 2)
 #define KERNEL_REDUCTION_FLOAT(NAME, ...) ONE(NAME, KERNEL_KIND_REDUCTION, 1, KERNEL_FLOATS, 2)
+#define KERNEL_ARGUMENT(NAME, ...) \
+  TYPED(NAME, KERNEL_KIND_REDUCTION, 1, KERNEL_FLOATS | KERNEL_INTEGERS, 3, CLEAVE_DTYPE_I64)
 #include "operators.inc"
 };
 
@@ -102,6 +111,14 @@ kernel_op_t kernel_op_find(const char *name) {
     }
   }
   return KERNEL_OP_COUNT;
+}
+
+kernel_op_t kernel_op_fast(kernel_op_t op) {
+  static const kernel_op_t fast[KERNEL_OP_COUNT] = {
+#define KERNEL_FAST(NAME, FAST) [KERNEL_##NAME] = KERNEL_##FAST,
+#include "operators.inc"
+  };
+  return fast[op] != KERNEL_LOAD ? fast[op] : op;
 }
 
 cleave_status_t kernel_program_create(int32_t rank, int32_t reduced, kernel_program_t **out_program,
@@ -274,8 +291,7 @@ cleave_status_t kernel_program_apply(kernel_program_t *program, kernel_op_t op, 
     is_per_row = is_per_row || operand->per_row;
     is_per_element = is_per_element || (!operand->per_row && operand->op != KERNEL_CONSTANT);
   }
-  value.dtype =
-      info->kind == KERNEL_KIND_COMPARE ? CLEAVE_DTYPE_BOOL : program->values[operands[first]].dtype;
+  value.dtype = info->result != CLEAVE_DTYPE_UNKNOWN ? info->result : program->values[operands[first]].dtype;
   value.per_row = is_per_row && !is_per_element;
   if (info->kind == KERNEL_KIND_REDUCTION) {
     if (program->reduced == 0) {

@@ -38,6 +38,7 @@ typedef enum kernel_op {
 #define KERNEL_BITWISE(name, ...) KERNEL_##name,
 #define KERNEL_REDUCTION(name, ...) KERNEL_##name,
 #define KERNEL_REDUCTION_FLOAT(name, ...) KERNEL_##name,
+#define KERNEL_ARGUMENT(name, ...) KERNEL_##name,
 #include "operators.inc"
   KERNEL_OP_COUNT
 } kernel_op_t;
@@ -57,7 +58,8 @@ typedef struct kernel_op_info {
   const char *name;
   kernel_kind_t kind;
   uint32_t operand_count;
-  uint32_t dtypes; /* KERNEL_FLOATS and so on; of the operands */
+  uint32_t dtypes;       /* KERNEL_FLOATS and so on; of the operands */
+  cleave_dtype_t result; /* UNKNOWN: that of the operands */
   uint32_t immediate_count;
   const char *alpha_name; /* attributes of ONNX with their defaults, for the immediates */
   double alpha;
@@ -70,6 +72,9 @@ const kernel_op_info_t *kernel_op_info(kernel_op_t op);
 
 /* The operator of this name; KERNEL_OP_COUNT: there is none. */
 kernel_op_t kernel_op_find(const char *name);
+
+/* What stands for the operator if fewer digits will do (option fast_math): often itself. */
+kernel_op_t kernel_op_fast(kernel_op_t op);
 
 typedef struct kernel_value {
   kernel_op_t op;

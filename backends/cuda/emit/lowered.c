@@ -44,7 +44,7 @@ cleave_status_t cuda_lower(cuda_plan_t *plan, const cleave_region_view_t *region
 cleave_status_t cuda_emit_lowered(cuda_plan_t *plan, const cleave_region_view_t *region,
                                   const uint32_t *nodes, uint32_t count, const uint32_t *extra) {
   char label[MAX_LABEL];
-  kernel_lowered_t lowered;
+  kernel_lowered_t lowered = {0};
   CUDA_TRY(cuda_lower(plan, region, nodes, count, &lowered));
   cuda_program_call_t *call = calloc(1, sizeof *call);
   cleave_status_t status = call == NULL ? cuda_plan_no_memory(plan) : CLEAVE_OK;

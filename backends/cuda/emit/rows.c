@@ -166,7 +166,7 @@ static cleave_status_t softmax_inside(cuda_plan_t *plan, const cleave_node_view_
                                        .output_count = 1,
                                        .outputs = &one};
   cuda_program_call_t *call = cuda_plan_allocate(plan, 1, sizeof *call);
-  kernel_lowered_t lowered;
+  kernel_lowered_t lowered = {0};
   if (call == NULL) {
     return cuda_plan_no_memory(plan);
   }

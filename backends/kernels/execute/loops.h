@@ -22,11 +22,13 @@ typedef void (*kernel_binary_t)(void *out, const void *x, const void *y, int64_t
 typedef void (*kernel_where_t)(void *out, const void *condition, const void *x, const void *y, int64_t count);
 typedef void (*kernel_fill_t)(void *out, const void *element, int64_t count);
 
-/* A reduction: `begin` sets the lanes, `step` takes elements up, `finish` makes one element of `total` that
- * came. `row` does all of that for a row of at most KERNEL_MAX_IN_BLOCK elements. */
+/* A reduction: `begin` sets the lanes, `step` takes elements up, `merge` those that other lanes have, which
+ * come behind, `finish` makes one element of `total` that came. `row` does all of that for a row of at most
+ * KERNEL_MAX_IN_BLOCK elements. */
 typedef struct kernel_reduce {
   void (*begin)(void *lanes);
   void (*step)(void *lanes, const void *x, int64_t count);
+  void (*merge)(void *lanes, const void *others);
   void (*finish)(const void *lanes, void *out, int64_t total);
   void (*row)(const void *x, void *out, int64_t count);
 } kernel_reduce_t;

@@ -53,8 +53,7 @@ size_t kernel_made_bytes(const kernel_plan_t *plan) {
          round_up(max_links(plan) * sizeof(kernel_link_t));
 }
 
-/* Reductions begin before the tiles of one row, and end behind them. */
-static void bound_reductions(kernel_worker_t *worker, const kernel_phase_t *phase, bool is_end) {
+void kernel_worker_bound(const kernel_worker_t *worker, const kernel_phase_t *phase, bool is_end) {
   for (uint32_t s = phase->tile_begin; s < phase->end; s++) {
     const kernel_step_t *step = &worker->plan->steps[s];
     if (step->kind != KERNEL_STEP_REDUCE) {
@@ -82,7 +81,7 @@ static void run_group(kernel_worker_t *worker, int64_t item) {
       kernel_worker_step(worker, &worker->plan->steps[s], true);
     }
     if (is_long) {
-      bound_reductions(worker, phase, false);
+      kernel_worker_bound(worker, phase, false);
     }
     for (int64_t t = 0; t < space->grid.count && phase->tile_begin < phase->end; t++) {
       worker->inside = 0;
@@ -94,7 +93,7 @@ static void run_group(kernel_worker_t *worker, int64_t item) {
       kernel_worker_tile(worker, phase);
     }
     if (is_long) {
-      bound_reductions(worker, phase, true);
+      kernel_worker_bound(worker, phase, true);
     }
   }
 }

@@ -137,13 +137,14 @@ static void expand(kernel_worker_t *worker, const kernel_step_t *step) {
 
 const kernel_reduce_t *kernel_worker_reduction(const kernel_worker_t *worker, uint32_t value) {
   const kernel_value_t *self = &worker->plan->program.values[value];
-  return &worker->plan->loops->reduce[self->op][self->dtype];
+  return &worker->plan->loops->reduce[self->op][worker->plan->program.values[self->operands[0]].dtype];
 }
 
 static void reduce(kernel_worker_t *worker, const kernel_step_t *step) {
   const kernel_value_t *value = &worker->plan->program.values[step->value];
   const kernel_reduce_t *self = kernel_worker_reduction(worker, step->value);
-  size_t size = cleave_dtype_size(value->dtype);
+  size_t size = cleave_dtype_size(worker->plan->program.values[value->operands[0]].dtype);
+  size_t out_size = cleave_dtype_size(value->dtype);
   unsigned char *lanes = worker->lanes + (size_t)worker->plan->lanes[step->value] * KERNEL_LANES_BYTES;
   const unsigned char *data = kernel_worker_spread(
       worker, kernel_worker_read(worker, value->operands[0], false), worker->count, size);
@@ -154,7 +155,7 @@ static void reduce(kernel_worker_t *worker, const kernel_step_t *step) {
   unsigned char *out = worker->rows + (size_t)worker->plan->rows[step->value] * KERNEL_SLOT_BYTES;
   int64_t length = worker->space->row_length;
   for (int64_t k = 0; k < worker->row_count; k++) {
-    self->row(data + (size_t)(k * length) * size, out + (size_t)k * size, length);
+    self->row(data + (size_t)(k * length) * size, out + (size_t)k * out_size, length);
   }
 }
 

@@ -133,6 +133,7 @@ void kernel_space_make(const kernel_plan_t *plan, const int64_t *dims, const ker
   run = program->reduced > 0 && run > space->row_length ? space->row_length : run;
   space->group = 0;
   space->one_by_one = false;
+  space->is_shared = false;
   if (program->reduced == 0) {
     space->grid = make_grid(space->total, run, plan->tile);
     space->items = space->grid.count;
@@ -151,4 +152,8 @@ void kernel_space_make(const kernel_plan_t *plan, const int64_t *dims, const ker
     space->grid = make_grid(length, length > 0 ? run : 1, plan->tile);
   }
   space->items = space->rows == 0 ? 0 : (space->rows - 1) / space->group + 1;
+  space->is_shared = space->rows > 0 && space->rows <= KERNEL_SHARED_ROWS && length >= KERNEL_SHARED_ROW;
+  if (space->is_shared) {
+    space->items = space->grid.count < KERNEL_PARTS ? space->grid.count : KERNEL_PARTS;
+  }
 }

@@ -8,6 +8,12 @@
 
 #include "kernels/execute/plan.h"
 
+enum {
+  KERNEL_SHARED_ROW = 1 << 16, /* elements from which a row may be shared */
+  KERNEL_SHARED_ROWS = 8,      /* at most, if they are; more of them are one for each thread */
+  KERNEL_PARTS = 32,           /* of a row that is shared, at most: each has lanes of its own */
+};
+
 /* How a span of elements is cut. A tile is some whole runs along the last axis, or a part of one. */
 typedef struct kernel_grid {
   int64_t run;      /* elements along the last axis */
@@ -28,7 +34,8 @@ typedef struct kernel_space {
   int64_t rows;
   int64_t group;      /* rows that are done together; 0: there are no reductions */
   bool one_by_one;    /* each row is a tile; `group` is 1 */
-  int64_t items;      /* groups, or tiles where there are no reductions */
+  bool is_shared;     /* all threads share each row; `group` is 1 */
+  int64_t items;      /* groups; tiles, where there are no reductions; parts of a row that is shared */
   kernel_grid_t grid; /* of everything, of a group of rows, or of one row */
 } kernel_space_t;
 

@@ -70,6 +70,9 @@ void kernel_worker_tile(kernel_worker_t *worker, const kernel_phase_t *phase);
 /* Sets the coordinates of `begin`. */
 void kernel_worker_locate(kernel_worker_t *worker);
 
+/* Begins the reductions of a phase, in the lanes of the worker, or ends them with values per row. */
+void kernel_worker_bound(const kernel_worker_t *worker, const kernel_phase_t *phase, bool is_end);
+
 /* The loops of a value that is a reduction. */
 const kernel_reduce_t *kernel_worker_reduction(const kernel_worker_t *worker, uint32_t value);
 

@@ -130,6 +130,7 @@ static cleave_status_t lower_pointwise(lowering_t *lowering, const cleave_node_v
   kernel_op_t op = kernel_op_find(name);
   bool is_listed = op != KERNEL_OP_COUNT && kernel_op_info(op)->kind != KERNEL_KIND_SPECIAL &&
                    kernel_op_info(op)->kind != KERNEL_KIND_REDUCTION;
+  op = lowering->lowered->fast_math ? kernel_op_fast(op) : op;
   return is_listed ? lower_listed(lowering, node, op, out_value)
                    : kernel_lower_refuse(node, "the operator is not pointwise", lowering->message);
 }

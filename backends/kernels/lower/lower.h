@@ -6,9 +6,9 @@
  *
  * What makes a program: pointwise operators of operators.inc, Identity, Cast, CastLike, Clip, Gelu, Max, Min,
  * Sum, Mean, Where; Softmax, LogSoftmax, LayerNormalization, RMSNormalization, InstanceNormalization,
- * GroupNormalization and reductions; what does not keep its dimensions is not read by the other nodes. Views
- * of what comes from outside are loads: Expand, Flatten, Reshape, Slice, Split, Squeeze, Transpose,
- * Unsqueeze.
+ * GroupNormalization, reductions, ArgMax and ArgMin; what does not keep its dimensions is not read by the
+ * other nodes. Views of what comes from outside are loads: Expand, Flatten, Reshape, Slice, Split, Squeeze,
+ * Transpose, Unsqueeze.
  */
 #ifndef CLEAVE_KERNELS_LOWER_H
 #define CLEAVE_KERNELS_LOWER_H
@@ -26,6 +26,7 @@ typedef struct kernel_view {
 } kernel_view_t;
 
 typedef struct kernel_lowered {
+  bool fast_math; /* set by the caller */
   kernel_program_t *program;
   int64_t dims[CLEAVE_MAX_RANK];           /* of its space */
   uint32_t inputs[KERNEL_MAX_TENSORS];     /* per input of the program: value of the region */
@@ -42,8 +43,9 @@ CLEAVE_MUST_USE cleave_status_t kernel_lowerer_create(const cleave_region_view_t
                                                       kernel_arena_t *arena, kernel_lowerer_t **out_lowerer,
                                                       cleave_message_t *message);
 
-/* Makes one program of these nodes of the region, which are in topological order. CLEAVE_ERROR_UNSUPPORTED:
- * they are none, and the message says why. The program is the caller's. */
+/* Makes one program of these nodes of the region, which are in topological order; with functions of fewer
+ * digits if `out_lowered->fast_math` says so (kernel_op_fast). CLEAVE_ERROR_UNSUPPORTED: they are none, and
+ * the message says why. The program is the caller's. */
 CLEAVE_MUST_USE cleave_status_t kernel_lower(kernel_lowerer_t *lowerer, uint32_t node_count,
                                              const uint32_t *nodes, kernel_lowered_t *out_lowered,
                                              cleave_message_t *message);

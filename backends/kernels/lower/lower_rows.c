@@ -18,6 +18,8 @@ static const struct {
     {"ReduceL1", KERNEL_Abs, KERNEL_ReduceSum, KERNEL_OP_COUNT},
     {"ReduceL2", KERNEL_OP_COUNT, KERNEL_ReduceSumSquare, KERNEL_Sqrt},
     {"ReduceLogSum", KERNEL_OP_COUNT, KERNEL_ReduceSum, KERNEL_Log},
+    {"ArgMax", KERNEL_OP_COUNT, KERNEL_ArgMax, KERNEL_OP_COUNT},
+    {"ArgMin", KERNEL_OP_COUNT, KERNEL_ArgMin, KERNEL_OP_COUNT},
 };
 
 enum { REDUCTION_COUNT = sizeof reductions / sizeof reductions[0] };
@@ -36,6 +38,10 @@ static bool is_softmax(const char *op) {
 
 static bool is_log_sum(const char *op) {
   return cleave_view_text_equal(op, "ReduceLogSumExp");
+}
+
+static bool is_argument(const char *op) {
+  return cleave_view_text_equal(op, "ArgMax") || cleave_view_text_equal(op, "ArgMin");
 }
 
 static bool is_norm(const char *op) {
@@ -117,11 +123,19 @@ cleave_status_t kernel_lower_axes(const cleave_region_view_t *region, const clea
     *out_reduced = rank - 2;
     return rank > 2 ? CLEAVE_OK : kernel_lower_refuse(node, "its input has no spatial axes", message);
   }
-  if (!reduces) {
-    int64_t axis = cleave_view_int(node, "axis", is_softmax(node->op) && node->opset_version < 13 ? 1 : -1);
+  if (!reduces || is_argument(node->op)) {
+    bool is_many =
+        is_norm(node->op) || (is_softmax(node->op) && node->opset_version < 13); /* from `axis` on */
+    int64_t axis = cleave_view_int(node, "axis",
+                                   is_argument(node->op)           ? 0
+                                   : is_norm(node->op) || !is_many ? -1
+                                                                   : 1);
     axis = axis < 0 ? axis + rank : axis;
-    if (axis < 0 || axis >= rank || (is_softmax(node->op) && node->opset_version >= 13 && axis != rank - 1)) {
+    if (axis < 0 || axis >= rank || (!is_many && axis != rank - 1)) {
       return kernel_lower_refuse(node, "it is not over the last axis", message);
+    }
+    if (cleave_view_int(node, "select_last_index", 0) != 0) {
+      return kernel_lower_refuse(node, "it asks for the last of equal elements", message);
     }
     *out_reduced = rank - (int32_t)axis;
     return CLEAVE_OK;

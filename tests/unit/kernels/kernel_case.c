@@ -121,7 +121,8 @@ static const unsigned char *element_of(const machine_t *machine, uint32_t input,
 static void reduce_row(kernel_op_t op, cleave_dtype_t dtype, const unsigned char *row, int64_t length,
                        void *out) {
   bool is_float = dtype == CLEAVE_DTYPE_F32 || dtype == CLEAVE_DTYPE_F64;
-  bool is_order = op == KERNEL_ReduceMax || op == KERNEL_ReduceMin;
+  bool is_argument = op == KERNEL_ArgMax || op == KERNEL_ArgMin;
+  bool is_order = op == KERNEL_ReduceMax || op == KERNEL_ReduceMin || is_argument;
   double f = op == KERNEL_ReduceProd ? 1 : 0;
   uint64_t i = op == KERNEL_ReduceProd ? 1 : 0;
   int64_t best = 0;
@@ -133,7 +134,7 @@ static void reduce_row(kernel_op_t op, cleave_dtype_t dtype, const unsigned char
     if (is_order) {
       double y = 0;
       cpu_convert(dtype, row + 8 * best, CLEAVE_DTYPE_F64, &y, 1);
-      bool is_better = op == KERNEL_ReduceMax ? x > y : x < y;
+      bool is_better = op == KERNEL_ReduceMax || op == KERNEL_ArgMax ? x > y : x < y;
       best = k == 0 || (is_better && y == y) || (x != x && y == y) ? k : best;
     } else if (op == KERNEL_ReduceProd) {
       f *= x;
@@ -149,7 +150,9 @@ static void reduce_row(kernel_op_t op, cleave_dtype_t dtype, const unsigned char
   f = op == KERNEL_ReduceMean || op == KERNEL_MeanSquare ? f / (double)length : f;
   int64_t sum = (int64_t)i;
   memset(out, 0, 8);
-  if (is_order) {
+  if (is_argument) {
+    memcpy(out, &best, sizeof best);
+  } else if (is_order) {
     memcpy(out, row + 8 * best, 8);
   } else if (is_float) {
     cpu_convert(CLEAVE_DTYPE_F64, &f, dtype, out, 1);

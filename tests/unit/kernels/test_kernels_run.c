@@ -462,6 +462,64 @@ static kernel_program_t *random_program(bool *out_has_reductions) {
   return program;
 }
 
+/* Equal elements are many among these inputs: the first one counts. */
+UNIT_TEST(where_the_largest_and_the_smallest_lie) {
+  static const char *const names[] = {"f32", "f64", "f16", "bf16", "i8",  "i16",
+                                      "i32", "i64", "u8",  "u16",  "u32", "u64"};
+  static const int64_t lengths[] = {1, 3, 64, 700, 1024, 5000, 70000};
+  for (size_t t = 0; t < sizeof names / sizeof names[0]; t++) {
+    char text[512];
+    snprintf(text, sizeof text,
+             "kernel rank 2 reduced 1\nin0 %s [0 1]\n%%0 = load in0\n%%1 = Add %%0 %%0\n%%2 = ArgMax %%1\n"
+             "%%3 = ArgMin %%0\nout0 i64 = %%2\nout1 i64 = %%3\n",
+             names[t]);
+    size_t count = sizeof lengths / sizeof lengths[0] - (t % 5 == 0 ? 0 : 1); /* the longest takes time */
+    for (size_t k = 0; k < count; k++) {
+      check_text(text, (const int64_t[]){lengths[k] > 1000 ? 3 : 7, lengths[k]}, 0);
+    }
+  }
+}
+
+UNIT_TEST(where_nan_lies_comes_before_all_numbers) {
+  kernel_program_t *program = kernel_case_read(
+      "kernel rank 2 reduced 1\nin0 f32 [0 1]\n%0 = load in0\n%1 = ArgMax %0\n%2 = ArgMin %0\nout0 i64 = %1\n"
+      "out1 i64 = %2\n");
+  static const int64_t lengths[] = {100, 1000, 3000, 100000};
+  for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
+    const int64_t dims[] = {1, lengths[k]};
+    float *row = calloc((size_t)lengths[k], sizeof *row);
+    int64_t found[2] = {-1, -1};
+    void *const outputs[] = {&found[0], &found[1]};
+    const kernel_tensor_t input = {.data = row, .rank = 2, .dims = dims};
+    row[3] = INFINITY;
+    row[lengths[k] - 7] = NAN;
+    row[lengths[k] - 2] = NAN;
+    kernel_case_run(program, 2, 2, &input, outputs);
+    ck_assert_int_eq(found[0], lengths[k] - 7);
+    ck_assert_int_eq(found[1], lengths[k] - 7);
+    free(row);
+  }
+  kernel_program_destroy(program);
+}
+
+UNIT_TEST(all_threads_share_a_long_row_and_give_the_same_bits) {
+  static const int64_t shapes[][2] = {{1, 65536}, {3, 70001}};
+  static const char *const everything =
+      "kernel rank 2 reduced 1\nin0 f32 [0 1]\nin1 f32 [. 0]\n%0 = load in0\n%1 = load in1\n%2 = Mul %0 %1\n"
+      "%3 = ReduceMean %2\n%4 = Sub %2 %3\n%5 = MeanSquare %4\n%6 = Sqrt %5\n%7 = Div %4 %6\n%8 = ReduceMin "
+      "%7\n"
+      "%9 = ArgMax %0\n%10 = Mul %7 %8\nout0 f32 = %10\nout1 f16 += %3\nout2 i64 = %9\nout3 f32 = %6\n";
+  static const char *const wide =
+      "kernel rank 2 reduced 1\nin0 f64 [0 1]\nin1 i32 [0 1]\n%0 = load in0\n%1 = load in1\n%2 = "
+      "ReduceSumSquare %0\n"
+      "%3 = ReduceSum %1\n%4 = ReduceMax %1\n%5 = Add %3 %4\nout0 f64 = %2\nout1 i32 = %5\n";
+  for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++) {
+    check_text(SOFTMAX, shapes[k], 1e-4);
+    check_text(everything, shapes[k], 2e-3);
+    check_text(wide, shapes[k], 1e-9);
+  }
+}
+
 UNIT_TEST(random_programs_compute_what_the_interpreter_does) {
   int reductions = 0;
   for (unsigned seed = 0; seed < RANDOM_PROGRAMS; seed++) {
