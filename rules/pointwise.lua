@@ -3,36 +3,55 @@
 -- reads each input once and writes each output once. The backend compiles a kernel to one program
 -- (backends/kernels) or refuses it with a reason.
 --
+-- `min_gain` compares the backend's estimates of a kernel and of its nodes one by one: on tensors
+-- that stay in the caches two operators of a kernel take longer than their nodes, and four take
+-- less. Tests of what a kernel may hold set it to 0.
+--
 -- All values of a kernel have the same shape, except that reduced axes have size 1. Therefore no
 -- element is computed more often than without the kernel. Views in front of it (Expand, Slice,
 -- Split, Transpose) are read by strides.
 
-local pointwise = option.boolean(true, "make kernels of pointwise operators")
-local reductions = option.boolean(true, "kernels take reductions over the last axes")
-local max_nodes = option.integer(64, "most nodes in one kernel", { min = 2, max = 512 })
-local min_nodes = option.integer(2, "fewest nodes in one kernel", { min = 1, max = 512 })
-local min_bytes = option.integer(4096, "fewest bytes that a kernel keeps inside", { min = 0 })
-
 local grow = include("pointwise/grow.lua")
 
-return ruleset {
+local options = {
+  pointwise = option.boolean(true, "make kernels of pointwise operators"),
+  reductions = option.boolean(true, "kernels take reductions over the last axes"),
+  max_nodes = option.integer(64, "most nodes in one kernel", { min = 2, max = 512 }),
+  min_nodes = option.integer(2, "fewest nodes in one kernel", { min = 1, max = 512 }),
+  min_bytes = option.integer(4096, "fewest bytes that a kernel keeps inside", { min = 0 }),
+  min_gain = option.number(1.0, "fewest times as fast as its nodes, by the backend's estimates", {
+    min = 0,
+  }),
+  fast_math = option.boolean(false, "Erf, Tanh and Gelu with fewer digits, for speed"),
+}
+
+local set = {
   name = "pointwise",
   doc = "Pointwise operators and reductions of rows as one kernel each.",
   backend = "cpu",
-  options = {
-    pointwise = pointwise, reductions = reductions, max_nodes = max_nodes, min_nodes = min_nodes,
-    min_bytes = min_bytes,
-  },
+  options = options,
+}
 
+-- A gelu in one loop is half the work of the five operators that exporters spell out.
+for _, name in ipairs { "activations", "normalization" } do
+  local part = include("canonical/" .. name .. ".lua")
+  table.move(part, 1, #part, #set + 1, set)
+  for key, declared in pairs(part.options) do
+    options[key] = declared
+  end
+end
+
+local rules = {
   fuse "pointwise" {
     doc = "Connected pointwise operators of one shape, with the reductions of their rows.",
-    enabled = pointwise,
-    selector = function(_, options)
-      return grow.grower(options, { reads_views = true })
+    enabled = options.pointwise,
+    selector = function(_, own)
+      return grow.grower(own, { reads_views = true, arguments = true })
     end,
-    min_nodes = min_nodes,
-    min_bytes_saved = min_bytes,
-    attributes = { kernel = true },
+    min_nodes = options.min_nodes,
+    min_bytes_saved = options.min_bytes,
+    min_gain = options.min_gain,
+    attributes = { kernel = true, fast_math = options.fast_math },
   },
 
   test "connected pointwise operators are one kernel with several outputs" {
@@ -58,6 +77,7 @@ return ruleset {
       return g.Softmax(x * 0.125 + mask) * 0.9
     end,
     inputs = { x = { 2, 4, 96, 96 }, mask = { 96, 96 } },
+    options = { min_gain = 0 },
     expect = { pointwise = 1, left = 0 },
     equal = true,
   },
@@ -69,6 +89,7 @@ return ruleset {
       return centred / deviation * g.normal { 96 } + g.normal { 96 }, z
     end,
     inputs = { x = { 4, 50, 96 }, y = { 4, 50, 96 } },
+    options = { min_bytes = 0, min_gain = 0 },
     expect = { pointwise = 1, left = 0 },
     equal = true,
   },
@@ -77,6 +98,7 @@ return ruleset {
       return g.Relu(g.InstanceNormalization(x * 2.0, g.normal { 6 }, g.normal { 6 })) + x
     end,
     inputs = { x = { 2, 6, 24, 20 } },
+    options = { min_gain = 0 },
     expect = { pointwise = 1, left = 0 },
     equal = true,
   },
@@ -86,6 +108,7 @@ return ruleset {
       return y * g.Sigmoid(y)
     end,
     inputs = { x = { 2, 12, 14, 10 } },
+    options = { min_gain = 0 },
     expect = { pointwise = 1, left = 0 },
     equal = true,
   },
@@ -114,6 +137,7 @@ return ruleset {
       return y + g.Transpose(y, { perm = { 1, 0, 2 } })
     end,
     inputs = { x = { 16, 16, 64 } },
+    options = { min_gain = 0 },
     expect = { pointwise = true },
     equal = true,
   },
@@ -132,8 +156,27 @@ return ruleset {
       return e, g.Sqrt(sum) + g.normal { 24 }
     end,
     inputs = { x = { 8, 24, 24 }, y = { 24 } },
-    options = { min_bytes = 0 },
+    options = { min_bytes = 0, min_gain = 0 },
     expect = { pointwise = 2, left = 0 },
+    equal = true,
+  },
+  test "where the largest element of a row lies ends a kernel" {
+    graph = function(g, x, bias)
+      local y = x + bias
+      return g.ArgMax(g.Softmax(y), { axis = -1 }), g.ArgMin(y, { axis = 1, keepdims = 0 })
+    end,
+    inputs = { x = { 40, 70 }, bias = { 70 } },
+    expect = { pointwise = 1, left = 0 },
+    equal = true,
+  },
+  test "the last of equal elements, and other axes, stay outside" {
+    graph = function(g, x)
+      local y = g.Exp(x)
+      return g.ArgMax(y, { axis = -1, select_last_index = 1 }), g.ArgMax(g.Neg(y), { axis = 0 })
+    end,
+    inputs = { x = { 64, 64 } },
+    options = { min_bytes = 0 },
+    expect = { pointwise = 1, left = 2 },
     equal = true,
   },
   test "what has another shape stays outside, so that nothing is computed twice" {
@@ -180,6 +223,16 @@ return ruleset {
     expect = { pointwise = 2, left = 0 },
     equal = true,
   },
+  test "functions may have fewer digits" {
+    graph = function(g, x)
+      local y = g.Erf(x) + g.Tanh(x * 2.0)
+      return y, g.Gelu(y, { approximate = "tanh" })
+    end,
+    inputs = { x = { 64, 64 } },
+    options = { fast_math = true },
+    expect = { pointwise = 1, left = 0 },
+    equal = true,
+  },
   test "kernels can be switched off" {
     graph = function(g, x)
       return g.Exp(g.Tanh(x))
@@ -189,3 +242,6 @@ return ruleset {
     expect_not = { "pointwise" },
   },
 }
+
+table.move(rules, 1, #rules, #set + 1, set)
+return ruleset(set)

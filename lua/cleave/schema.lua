@@ -47,7 +47,7 @@ local MEASURES = {
   { "min_flops", "number|cleave.option?", "less to compute is refused" },
   { "min_bytes_saved", "number|cleave.option?", "fewer bytes kept inside are refused" },
   { "min_gain", "number|cleave.option?",
-    "times as fast as cpu, by the backends' estimates; less is refused" },
+    "times as fast as node by node, by the backends' estimates; less is refused" },
 }
 
 local function join(...)

@@ -4,7 +4,8 @@
 -- reductions. With `how.reads_views` a kernel takes views in front of it along, which it reads by
 -- strides; without, views stay with the backend. `how.primitives` are operators that the backend
 -- computes faster by itself, and that no kernel takes. `how.posts` are those that it has in chains:
--- a kernel of such operators alone, none of which is read twice, is left to it.
+-- a kernel of such operators alone, none of which is read twice, is left to it. `how.arguments`:
+-- a kernel may say where in its rows the largest or smallest element lies.
 
 local POINTWISE = {}
 for _, name in ipairs {
@@ -28,11 +29,14 @@ for _, name in ipairs {
   ROWS[name] = true
 end
 
+local ARGUMENTS = { ArgMax = true, ArgMin = true }
+
 -- Views that would be copies of their own: of one operand, the rest of what they read is constant.
 local VIEWS = { Expand = true, Slice = true, Split = true, Transpose = true }
 
 -- Operators with an axis, which has to be the last one or the first of the last ones.
 local AXIS = {
+  ArgMax = "last", ArgMin = "last",
   LayerNormalization = "first", LogSoftmax = "last", RMSNormalization = "first", Softmax = "last",
 }
 
@@ -67,7 +71,7 @@ end
 -- in how many groups the first of these is.
 local function reduced_axes(node)
   local x = node.inputs[1]
-  if not ROWS[node.op] then
+  if not ROWS[node.op] and not ARGUMENTS[node.op] then
     return 0
   end
   if x == nil or x.rank == nil or x.rank == 0 then
@@ -111,8 +115,12 @@ local function reduced_axes(node)
   return least + count == x.rank and count or nil
 end
 
-local function is_wanted(node, options)
-  if node.domain ~= "" or not (POINTWISE[node.op] or (options.reductions and ROWS[node.op])) then
+local function is_wanted(node, options, how)
+  local reduces = ROWS[node.op] or (how.arguments and ARGUMENTS[node.op])
+  if node.domain ~= "" or not (POINTWISE[node.op] or (options.reductions and reduces)) then
+    return false
+  end
+  if ARGUMENTS[node.op] and node.attrs.select_last_index == 1 then
     return false
   end
   return not FLOATS[node.op] or is_float(node.dtype)
@@ -185,7 +193,7 @@ local function grower(options, how)
     space, shape, reduced, groups, rows, count, taken, barred = nil, nil, 0, nil, nil, 0, {}, {}
   end
   local function wants(node)
-    return is_wanted(node, options) and not (how.primitives and how.primitives[node.op])
+    return is_wanted(node, options, how) and not (how.primitives and how.primitives[node.op])
   end
   local function add(node)
     count, taken[node] = count + 1, true

@@ -104,7 +104,7 @@ static uint32_t list_fusions(const cleave_partitioner_t *partitioner, const clea
 
 typedef struct costs {
   double own;
-  double cpu;
+  double apart; /* node by node: on cpu, or, of a fusion that grew, on its own backend */
   bool known;
   cleave_reason_t reason; /* if it is not known */
 } costs_t;
@@ -141,13 +141,15 @@ static cleave_status_t ask_costs(const cleave_partitioner_t *partitioner, const 
                              .node_count = proposal->node_count,
                              .fusions = fusions,
                              .fusion_count = fusion_count};
-  cleave_region_set_t cpu = {
-      .backend = "cpu", .graph = own.graph, .nodes = own.nodes, .node_count = own.node_count};
+  cleave_region_set_t apart = {.backend = cleave_rule_grows_fusions(rule) ? proposal->backend : "cpu",
+                               .graph = own.graph,
+                               .nodes = own.nodes,
+                               .node_count = own.node_count};
   CLEAVE_TRY_CLEANUP(
       options->cost(options->backend_context, &own, &costs->own, &costs->known, &costs->reason, error));
   if (costs->known) {
     CLEAVE_TRY_CLEANUP(
-        options->cost(options->backend_context, &cpu, &costs->cpu, &costs->known, &costs->reason, error));
+        options->cost(options->backend_context, &apart, &costs->apart, &costs->known, &costs->reason, error));
   }
 cleanup:
   cleave_free((void *)labels);
@@ -223,11 +225,12 @@ static cleave_status_t check_thresholds(cleave_partitioner_t *partitioner,
                                    candidate->rule_index, error, "min_gain is not checked: %s",
                                    costs.reason.text);
   }
-  if (!(costs.cpu >= rule->min_gain * costs.own)) {
+  if (!(costs.apart >= rule->min_gain * costs.own)) {
     review->accept = false;
     (void)snprintf(review->reason.text, sizeof review->reason.text,
-                   "no gain: %.4g us on %s, %.4g us on cpu, so %.3g times as fast: min_gain is %.6g",
-                   costs.own * 1e-3, proposal->backend, costs.cpu * 1e-3, costs.cpu / costs.own,
+                   "no gain: %.4g us on %s, %.4g us %s, so %.3g times as fast: min_gain is %.6g",
+                   costs.own * 1e-3, proposal->backend, costs.apart * 1e-3,
+                   cleave_rule_grows_fusions(rule) ? "node by node" : "on cpu", costs.apart / costs.own,
                    rule->min_gain);
   }
   return CLEAVE_OK;

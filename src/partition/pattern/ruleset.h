@@ -138,8 +138,8 @@ typedef struct cleave_rule {
   uint32_t min_nodes;
   double min_flops;
   double min_bytes_saved;
-  double
-      min_gain; /* cost of the nodes one by one on cpu over that of the region, or fusion, on its backend */
+  double min_gain; /* cost of the nodes one by one over that of the region, or fusion, on its backend: on cpu,
+                      or, of fusions that grow, on that backend too */
 
   /* REWRITE: `pattern`, `where`, and the function that builds the substitute in the editor's graph. The match
    * is still in that graph; the function may only add to it. */

@@ -81,6 +81,18 @@ UNIT_TEST(min_gain_compares_the_backends_cost_with_cpus) {
          "a: no gain: 11.87 us on cpu, 11.87 us on cpu, so 1 times as fast: min_gain is 1.5\n");
 }
 
+/* One kernel costs what its functions and borders cost; its nodes apart start five kernels and move values
+ * between. */
+UNIT_TEST(min_gain_compares_a_kernel_with_its_nodes_on_the_same_backend) {
+#define KERNEL(gain)                                                                                      \
+  "return ruleset { name = 'r', fuse 'f' { ops = { 'Relu', 'Sin', 'Cos', 'Add', 'Exp' }, attributes = { " \
+  "kernel = true }, " gain " } }"
+  expect(KERNEL("min_gain = 1.9"), "cpu{a b c d e}", "");
+  expect(KERNEL("min_gain = 4"), "",
+         "a: no gain: 5.863 us on cpu, 11.87 us node by node, so 2.02 times as fast: min_gain is 4\n");
+#undef KERNEL
+}
+
 UNIT_TEST(costs_that_are_not_known_refuse_nothing) {
   rule_case_request_t request = {.model =
                                      "local x = g.input('x', 'float32', { 'N', 32 })\n"
