@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs of backends/kernels against a copy of the same inputs and outputs: chains of simple operators over
-// 16M floats, and rows of 768. Medians, and the fastest of each; arguments: threads, runs, a part of
+// 16M floats, and rows. Medians, and the fastest of each; arguments: threads, runs, a part of
 // the names of what is measured.
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,11 +147,11 @@ int main(int argc, char **argv) {
       "kernel rank 2 reduced 0\nin0 f32 [0 1]\nin1 f32 [. 0]\n%0 = load in0\n%1 = load in1\n%2 = Add %0 %1\n"
       "%3 = GeluErf %2\nout0 f32 = %3\n",
       4096, 768, threads, runs);
-  measure("softmax",
-          "kernel rank 2 reduced 1\nin0 f32 [0 1]\n%0 = load in0\n%1 = ReduceMax %0\n%2 = Sub %0 %1\n%3 = "
-          "Exp %2\n"
-          "%4 = ReduceSum %3\n%5 = Reciprocal %4\n%6 = Mul %3 %5\nout0 f32 = %6\n",
-          4096, 768, threads, runs);
+#define SOFTMAX                                                                                             \
+  "kernel rank 2 reduced 1\nin0 f32 [0 1]\n%0 = load in0\n%1 = ReduceMax %0\n%2 = Sub %0 %1\n%3 = Exp %2\n" \
+  "%4 = ReduceSum %3\n%5 = Reciprocal %4\n%6 = Mul %3 %5\nout0 f32 = %6\n"
+  measure("softmax", SOFTMAX, 4096, 768, threads, runs);
+  measure("softmax", SOFTMAX, 9408, 49, threads, runs);
 #define NORM(x)                                                                     \
   "%4 = ReduceMean " x "\n%5 = Sub " x                                              \
   " %4\n%6 = MeanSquare %5\n%7 = constant f32 1e-5\n%8 = Add %6 %7\n%9 = Sqrt %8\n" \
@@ -159,12 +159,13 @@ int main(int argc, char **argv) {
 #define INPUTS "kernel rank 2 reduced 1\nin0 f32 [0 1]\nin1 f32 [. 0]\nin2 f32 [. 0]\n"
 #define LOADS "%0 = load in0\n%1 = load in1\n%2 = load in2\n"
   measure("layer norm", INPUTS LOADS "%3 = load in0\n" NORM("%0"), 4096, 768, threads, runs);
-  measure("residual, layer norm",
-          INPUTS
-          "in3 f32 [0 1]\n" LOADS
-          "%3 = load in3\n%4 = Add %0 %3\n%5 = ReduceMean %4\n%6 = Sub %4 %5\n"
-          "%7 = MeanSquare %6\n%8 = constant f32 1e-5\n%9 = Add %7 %8\n%10 = Sqrt %9\n%11 = Reciprocal %10\n"
-          "%12 = Mul %6 %11\n%13 = Mul %12 %1\n%14 = Add %13 %2\nout0 f32 = %14\n",
-          4096, 768, threads, runs);
+#define RESIDUAL_NORM                                                                                 \
+  INPUTS                                                                                              \
+  "in3 f32 [0 1]\n" LOADS                                                                             \
+  "%3 = load in3\n%4 = Add %0 %3\n%5 = ReduceMean %4\n%6 = Sub %4 %5\n"                               \
+  "%7 = MeanSquare %6\n%8 = constant f32 1e-5\n%9 = Add %7 %8\n%10 = Sqrt %9\n%11 = Reciprocal %10\n" \
+  "%12 = Mul %6 %11\n%13 = Mul %12 %1\n%14 = Add %13 %2\nout0 f32 = %14\n"
+  measure("residual, layer norm", RESIDUAL_NORM, 4096, 768, threads, runs);
+  measure("residual, layer norm", RESIDUAL_NORM, 3136, 96, threads, runs);
   return 0;
 }
