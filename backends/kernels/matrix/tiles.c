@@ -86,11 +86,15 @@ void kernel_matrix_part(const kernel_matrix_t *matrix, const kernel_matrix_data_
                  .width = width < PANEL ? width : PANEL,
                  .depth = left < MATRIX_DEPTH ? left : MATRIX_DEPTH,
                  .is_last = left <= MATRIX_DEPTH};
-  for (int64_t row = begin; row < end; row += MATRIX_ROWS) {
+  int64_t rows = MATRIX_ROWS;
+  for (int64_t row = begin; row < end; row += rows) {
+    // The last two tiles share what is left: one of few rows would wait for its sums.
+    int64_t rest = end - row;
+    rows = rest > MATRIX_ROWS && rest < 2 * MATRIX_ROWS ? (rest + 1) / 2 : rows;
     tile.x = data->x + row * matrix->x_stride + from;
     tile.y = data->y + row * matrix->y_stride + column;
     tile.start = start == NULL ? NULL : start + row * tile.start_stride + column;
-    compute_tile(&tile, end - row);
+    compute_tile(&tile, rest < rows ? rest : rows);
   }
 }
 

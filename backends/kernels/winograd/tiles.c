@@ -4,33 +4,14 @@
 #include "kernels/winograd/tiles.h"
 
 #include <fenv.h>
-#include <string.h>
 
+#include "kernels/matrix/vectors.h"
 #include "kernels/vector_math.h"
 
-enum { LANES = KERNEL_WINOGRAD_LANES, PANEL = 16, MAX_TILE = 4, MAX_SIDE = MAX_TILE + 2 };
-
-typedef float vector_t __attribute__((vector_size(LANES * sizeof(float))));
-typedef int32_t mask_t __attribute__((vector_size(LANES * sizeof(float))));
-
-#define TILE_INLINE static inline __attribute__((always_inline))
-
-TILE_INLINE vector_t load(const float *from) {
-  vector_t out;
-  memcpy(&out, from, sizeof(out));
-  return out;
-}
+enum { LANES = KERNEL_WINOGRAD_LANES, MAX_TILE = 4, MAX_SIDE = MAX_TILE + 2 };
 
 TILE_INLINE void store(float *to, vector_t value) {
   memcpy(to, &value, sizeof(value));
-}
-
-TILE_INLINE vector_t all(float value) {
-  return (vector_t){value, value, value, value, value, value, value, value};
-}
-
-TILE_INLINE vector_t choose(mask_t mask, vector_t yes, vector_t no) {
-  return (vector_t)((mask & (mask_t)yes) | (~mask & (mask_t)no));
 }
 
 /* One line of a tile with its border: tile + 2 numbers to as many. */
@@ -187,15 +168,6 @@ void kernel_winograd_gather(const kernel_winograd_t *winograd, const float *x, i
 
 // ---- out ----
 
-TILE_INLINE vector_t swish(vector_t value, float factor) {
-  float values[LANES];
-  memcpy(values, &value, sizeof(values));
-  for (int k = 0; k < LANES; k++) {
-    values[k] *= cpu_sigmoidf(factor * values[k]);
-  }
-  return load(values);
-}
-
 /* Eight outputs of a tile. `from`: products; `y`: their results, in memory or in a copy. */
 typedef struct target {
   const float *bias;
@@ -204,6 +176,20 @@ typedef struct target {
   int64_t row;
   int64_t pixel;
 } target_t;
+
+/* Activations that are no bounds, on results that are in the first cache. */
+static __attribute__((noinline)) void activate(const kernel_winograd_t *winograd, const target_t *target) {
+  for (int i = 0; i < winograd->tile; i++) {
+    for (int j = 0; j < winograd->tile; j++) {
+      float *values = target->y + i * target->row + j * target->pixel;
+      for (int k = 0; k < LANES; k++) {
+        float value = values[k];
+        float leaky = value < 0 ? winograd->slope * value : value;
+        values[k] = winograd->swish != 0 ? value * cpu_sigmoidf(winograd->swish * value) : leaky;
+      }
+    }
+  }
+}
 
 /* Adds 0 times each number to `check`: NaN if one of them is not finite. */
 TILE_INLINE void scatter_channels(const kernel_winograd_t *winograd, const target_t *target,
@@ -237,12 +223,11 @@ TILE_INLINE void scatter_channels(const kernel_winograd_t *winograd, const targe
         value += load(target->sum + i * target->row + j * target->pixel);
       }
       *check += value * all(0);
-      if (winograd->slope != 1) {
-        value = choose(value < all(0), value * all(winograd->slope), value);
-      }
-      value = winograd->swish != 0 ? swish(value, winograd->swish) : choose(value < low, low, value);
-      store(target->y + i * target->row + j * target->pixel, choose(value > high, high, value));
+      store(target->y + i * target->row + j * target->pixel, bounded(value, low, high));
     }
+  }
+  if (winograd->slope != 1 || winograd->swish != 0) {
+    activate(winograd, target);
   }
 }
 

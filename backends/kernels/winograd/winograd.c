@@ -8,9 +8,9 @@
 #include "kernels/matrix/tiles.h"
 #include "kernels/winograd/tiles.h"
 
-/* Most tiles of a block, panels whose products are there at a time, and outputs for which a thread of its own
- * is better than a block of tiles. */
-enum { TILES = 24, GROUP = 4, WIDE = 256 };
+/* Tiles of a block times points of a tile, panels whose products are there at a time, and outputs that
+ * threads rather share than tiles. */
+enum { BLOCK = 864, GROUP = 4, WIDE = 256 };
 /* Keeps the matrices of a tile out of the same sets of the first cache. */
 enum { GAP = 16 };
 enum { PANEL = KERNEL_MATRIX_PANEL, WINDOW = 3 };
@@ -35,8 +35,8 @@ static int64_t count_points(const kernel_winograd_t *winograd) {
 kernel_winograd_cut_t kernel_winograd_cut(const kernel_winograd_t *winograd, int32_t threads) {
   int64_t tiles = count_tiles(winograd);
   int64_t panels = quotient_up(winograd->outputs, PANEL);
-  kernel_winograd_cut_t cut = {.blocks = quotient_up(tiles, TILES), .parts = 1};
-  if (threads > 1 && cut.blocks < 4 * threads && cut.blocks % threads != 0) {
+  kernel_winograd_cut_t cut = {.blocks = quotient_up(tiles, BLOCK / count_points(winograd)), .parts = 1};
+  if (threads > 1 && cut.blocks < 16 * threads && cut.blocks % threads != 0) {
     if (winograd->outputs >= WIDE || tiles < 2 * threads) {
       cut.parts = panels < threads ? panels : threads;
     } else {
