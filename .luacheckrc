@@ -4,7 +4,7 @@ max_line_length = 100
 -- The words of a rule file (lua/cleave/schema.lua describes them).
 files["rules/"] = {
   read_globals = {
-    "ruleset", "strategy", "fuse", "region", "rewrite", "pass", "gradient", "test", "option",
+    "ruleset", "strategy", "fuse", "region", "rewrite", "pass", "stage", "gradient", "test", "option",
     "include", "require",
     "op", "any", "constant", "maybe", "oneof", "one_of", "repeated", "variadic", "output", "group",
     "range", "absent", "present",

@@ -129,6 +129,13 @@ M.tables = {
       { "library", "string|cleave.option",
         'instead of run: a pass of a loaded library, "PASS" or "LIBRARY/PASS"' },
     }, PRIORITY, ENABLED) },
+  { name = "stage", doc = "which nodes run on which machine, where `mpirun` starts several",
+    keys = join(DOC, {
+      { "of", "fun(node: cleave.node, options: table): integer|false|nil",
+        "the stage of a node, from 0; nil or false: the last of those whose values it reads" },
+      { "assign", "fun(graph: cleave.graph, options: table): table<cleave.node, integer>",
+        "instead of `of`: stages by node; a node that is not in the table is as with nil" },
+    }, ENABLED) },
   { name = "gradient", doc = "how gradients pass a node of one operator",
     list = "false|fun(g: cleave.builder, node: cleave.node, ...: cleave.value?): "
       .. "...: cleave.operand|false|nil",
@@ -219,6 +226,8 @@ M.words = {
   { "rewrite", "fun(name: string): fun(spec: cleave.rewrite): cleave.rule",
     "matches are replaced" },
   { "pass", "fun(name: string): fun(spec: cleave.pass): cleave.rule", "changes the graph" },
+  { "stage", "fun(name: string): fun(spec: cleave.stage): cleave.rule",
+    "nodes for machines; fusions and regions stay inside of a stage" },
   { "gradient", "fun(operator: cleave.operator): fun(spec: cleave.gradient): cleave.rule",
     "gradients of the inputs of a node, from those of its outputs" },
   { "test", "fun(sentence: string): fun(spec: cleave.test_rule): cleave.rule",

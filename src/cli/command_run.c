@@ -10,16 +10,14 @@
 #include "cli/common/output.h"
 #include "cli/report/times.h"
 #include "cli/run/checks.h"
+#include "cli/run/processes.h"
 #include "cli/run/report.h"
+#include "cli/run/stage_work.h"
 #include "cli/run/watch.h"
 #include "runtime/model/model.h"
 #include "system/clock.h"
 #include "system/threads.h"
 #include "tools/profile/profile.h"
-
-/* Without --repeat: at least MIN_RUNS, then as many as fit into BUDGET_MS, at most MAX_RUNS. */
-enum { MIN_RUNS = 3, MAX_RUNS = 50, BUDGET_MS = 1000 };
-#define UNSET INT64_C(-1)
 
 /* ---- measuring ---- */
 
@@ -32,10 +30,10 @@ static cleave_status_t run_once(cleave_run_t *run, double *out_ms, cleave_error_
 
 static bool wants_more(const cleave_run_t *run) {
   int64_t done = (int64_t)run->times.count;
-  if (run->repeat != UNSET) {
+  if (run->repeat != CLEAVE_RUN_UNSET) {
     return done < run->repeat;
   }
-  return done < MIN_RUNS || (done < MAX_RUNS && run->total_ms < BUDGET_MS);
+  return done < CLEAVE_RUN_MIN_RUNS || (done < CLEAVE_RUN_MAX_RUNS && run->total_ms < CLEAVE_RUN_BUDGET_MS);
 }
 
 static cleave_status_t measure(cleave_run_t *run, cleave_error_t *error) {
@@ -90,6 +88,10 @@ static void warn_of_options(const cleave_session_t *session) {
 }
 
 static cleave_status_t work(cleave_run_t *run, cleave_error_t *error) {
+  CLEAVE_TRY(cleave_communicator_open(&run->stages.communicator, error));
+  if (cleave_run_stages_exist(&run->stages)) {
+    return cleave_run_stage_work(run, error);
+  }
   run->options.profile = run->profile_path != NULL;
   CLEAVE_TRY(cleave_job_load(&run->job, &run->options, error));
   cleave_run_requests_keep(&run->requests, &run->job);
@@ -127,7 +129,7 @@ static cleave_status_t work(cleave_run_t *run, cleave_error_t *error) {
 
 static const char *find_misuse(cleave_run_t *run) {
   const char *misuse = cleave_run_requests_check(&run->requests, &run->options.threads);
-  bool is_measured = run->watch || run->profile_path != NULL || run->repeat != UNSET;
+  bool is_measured = run->watch || run->profile_path != NULL || run->repeat != CLEAVE_RUN_UNSET;
   if (misuse == NULL && run->requests.count > 0 && is_measured) {
     return "option '--requests' does not go with --watch, --profile and --repeat";
   }
@@ -140,7 +142,7 @@ static const char *find_misuse(cleave_run_t *run) {
 static int run_command(int argc, char **argv) {
   cleave_run_t run = {.tolerance = {.rtol = 1e-3, .atol = 1e-5, .scaled = true},
                       .warmup = 1,
-                      .repeat = UNSET,
+                      .repeat = CLEAVE_RUN_UNSET,
                       .requests = CLEAVE_RUN_REQUESTS_UNSET};
   const cleave_option_t options[] = {
       {"rules", 0, CLEAVE_OPTION_LIST, "FILE",
@@ -257,8 +259,8 @@ static int run_command(int argc, char **argv) {
                                                 ? "option '--watch' does not go with --profile"
                                                 : "option '--watch' is for '--rules'");
     } else if (work(&run, &error) != CLEAVE_OK) {
-      status = cleave_output_error(&error);
-    } else if (run.interrupted) {
+      status = cleave_processes_fail(run.stages.communicator, !run.are_apart, &error);
+    } else if (run.interrupted || cleave_processes_silent(run.stages.communicator)) {
       status = CLEAVE_EXIT_OK;
     } else if (run.json) {
       status = print_json(&run);
@@ -277,6 +279,7 @@ static int run_command(int argc, char **argv) {
   cleave_array_free(&run.times);
   cleave_profile_deinit(&run.profile);
   cleave_run_requests_deinit(&run.requests);
+  cleave_run_stages_deinit(&run.stages, &run.job);
   cleave_job_deinit(&run.job);
   cleave_arguments_free(&arguments);
   return status;

@@ -4,27 +4,14 @@
 #include "cli/common/command.h"
 #include "cli/common/output.h"
 #include "cli/report/report_recompute.h"
+#include "cli/run/processes.h"
 #include "cli/training/train_run.h"
-
-/* Of what failed in all processes, the first one tells; what failed in this one alone ends the others. */
-static int fail(const cleave_train_run_t *run, cleave_error_t *error) {
-  const cleave_communicator_t *others = run->communicator;
-  if (others == NULL || !run->is_prepared) {
-    return run->is_silent ? CLEAVE_EXIT_FAILURE : cleave_output_error(error);
-  }
-  cleave_error_t own = CLEAVE_ERROR_INIT;
-  (void)cleave_error_set(&own, error->status, "process %d of %d: %s", (int)others->rank, (int)others->count,
-                         error->message);
-  int status = cleave_output_error(&own);
-  others->abort(others->self, status);
-  return status;
-}
 
 static int run_parsed(cleave_train_run_t *run) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
   int status = CLEAVE_EXIT_OK;
   if (cleave_train_run(run, &error) != CLEAVE_OK) {
-    status = fail(run, &error);
+    status = cleave_processes_fail(run->communicator, !run->is_prepared, &error);
   }
   cleave_output_progress_end();
   cleave_train_run_deinit(run);

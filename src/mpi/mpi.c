@@ -104,14 +104,30 @@ static void begin_all(world_t *world, request_t *list) {
   }
 }
 
+/* A longer message is an error of MPI's own. */
+static int check_length(const request_t *request, const MPI_Status *status) {
+  int count = 0;
+  if (request->transfer.kind != CLEAVE_TRANSFER_RECEIVE) {
+    return MPI_SUCCESS;
+  }
+  int code = MPI_Get_count(status, MPI_BYTE, &count);
+  return code == MPI_SUCCESS && count != (int)request->transfer.count * bytes_of(request->transfer.dtype)
+             ? MPI_ERR_TRUNCATE
+             : code;
+}
+
 /* Takes those that are done off the list. Did it find any? */
 static bool test_all(world_t *world) {
   bool any = false;
   for (request_t **at = &world->going; *at != NULL;) {
     request_t *request = *at;
     int is_done = 0;
+    MPI_Status status;
     if (request->code == MPI_SUCCESS) {
-      request->code = MPI_Test(&request->handle, &is_done, MPI_STATUS_IGNORE);
+      request->code = MPI_Test(&request->handle, &is_done, &status);
+    }
+    if (is_done && request->code == MPI_SUCCESS) {
+      request->code = check_length(request, &status);
     }
     if (!is_done && request->code == MPI_SUCCESS) {
       at = &request->next;

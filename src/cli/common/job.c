@@ -192,8 +192,7 @@ cleave_status_t cleave_job_partition(cleave_job_t *job, cleave_error_t *error) {
   return status == CLEAVE_OK ? check_shapes(job, error) : status;
 }
 
-cleave_status_t cleave_job_add_session(const cleave_job_t *job, cleave_session_t **out_session,
-                                       cleave_error_t *error) {
+cleave_session_options_t cleave_job_session_options(const cleave_job_t *job) {
   cleave_session_options_t options = cleave_common_session();
   options.threads = (int32_t)(job->options->threads > INT32_MAX ? INT32_MAX : job->options->threads);
   options.profile = job->options->profile;
@@ -201,6 +200,21 @@ cleave_status_t cleave_job_add_session(const cleave_job_t *job, cleave_session_t
   options.imperative = job->options->imperative;
   options.workers = (int32_t)job->options->workers;
   options.strict = job->options->plan != NULL && !job->options->fallback;
+  return options;
+}
+
+cleave_status_t cleave_job_output(const cleave_job_t *job, uint32_t index, cleave_tensor_view_t *out_view,
+                                  cleave_error_t *error) {
+  if (job->outputs == NULL) {
+    return cleave_session_output(job->session, index, out_view, error);
+  }
+  *out_view = job->outputs[index];
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_job_add_session(const cleave_job_t *job, cleave_session_t **out_session,
+                                       cleave_error_t *error) {
+  const cleave_session_options_t options = cleave_job_session_options(job);
   const cleave_inputs_t *inputs = job->plan != NULL ? &job->plan_inputs : &job->inputs;
   CLEAVE_TRY(cleave_session_create(job->model, job->plan, inputs->pointers, inputs->count, &options,
                                    out_session, error));
@@ -210,12 +224,17 @@ cleave_status_t cleave_job_add_session(const cleave_job_t *job, cleave_session_t
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_job_compile(cleave_job_t *job, cleave_error_t *error) {
-  if (job->plan != NULL) {
-    cleave_input_request_t request = request_of(job);
-    cleave_inputs_deinit(&job->plan_inputs);
-    CLEAVE_TRY(cleave_inputs_load_added(job->plan, &request, &job->inputs, &job->plan_inputs, error));
+cleave_status_t cleave_job_load_inputs(cleave_job_t *job, cleave_error_t *error) {
+  if (job->plan == NULL) {
+    return CLEAVE_OK;
   }
+  cleave_input_request_t request = request_of(job);
+  cleave_inputs_deinit(&job->plan_inputs);
+  return cleave_inputs_load_added(job->plan, &request, &job->inputs, &job->plan_inputs, error);
+}
+
+cleave_status_t cleave_job_compile(cleave_job_t *job, cleave_error_t *error) {
+  CLEAVE_TRY(cleave_job_load_inputs(job, error));
   uint64_t start = cleave_clock_now();
   cleave_common_progress(true);
   cleave_status_t status = cleave_job_add_session(job, &job->session, error);

@@ -37,8 +37,9 @@ typedef struct cleave_job {
   cleave_inputs_t plan_inputs;      /* of the session: those, and what rules added; made before compiling */
   cleave_plan_document_t *document; /* of options->plan, until it has become `plan` */
   cleave_plan_t *plan;
-  cleave_program_cache_t *programs; /* of the session, if it is set before compiling */
-  cleave_session_t *session;
+  cleave_program_cache_t *programs;        /* of the session, if it is set before compiling */
+  cleave_session_t *session;               /* of several processes: of the stage of this one */
+  const cleave_tensor_view_t *outputs;     /* of the model, where stages run; NULL: those of the session */
   const cleave_rules_listener_t *listener; /* is called for each file that partitioning reads; NULL: nobody */
   double load_ms;                          /* reading the model, inference and folding */
   double bind_ms;                          /* inference again with the inputs' sizes */
@@ -102,6 +103,13 @@ bool cleave_job_has_rules(const cleave_job_options_t *options);
 /* Runs the rule files, or takes up the saved plan, or the one of a region. */
 CLEAVE_MUST_USE cleave_status_t cleave_job_partition(cleave_job_t *job, cleave_error_t *error);
 CLEAVE_MUST_USE cleave_status_t cleave_job_compile(cleave_job_t *job, cleave_error_t *error);
+/* How sessions of the job are made. */
+cleave_session_options_t cleave_job_session_options(const cleave_job_t *job);
+/* Loads the inputs that rules added, for `plan_inputs`. */
+CLEAVE_MUST_USE cleave_status_t cleave_job_load_inputs(cleave_job_t *job, cleave_error_t *error);
+/* Output `index` of the model in the last run. */
+CLEAVE_MUST_USE cleave_status_t cleave_job_output(const cleave_job_t *job, uint32_t index,
+                                                  cleave_tensor_view_t *out_view, cleave_error_t *error);
 /* Another session like that of a compiled job, on the same inputs; the caller destroys it before the job. */
 CLEAVE_MUST_USE cleave_status_t cleave_job_add_session(const cleave_job_t *job,
                                                        cleave_session_t **out_session, cleave_error_t *error);

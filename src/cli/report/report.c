@@ -76,6 +76,9 @@ static uint32_t count_nodes(const cleave_plan_t *plan, uint32_t rule) {
   if (cleave_rule_kind_changes_graph(plan->rules[rule].kind)) {
     return plan->edits == NULL ? 0 : cleave_edits_nodes_taken(plan->edits, rule);
   }
+  if (plan->rules[rule].kind == CLEAVE_RULE_STAGE) {
+    return (uint32_t)plan->graph->live_node_count;
+  }
   if (plan->rules[rule].kind == CLEAVE_RULE_FUSE) {
     for (uint32_t k = 0; k < plan->fusion_count; k++) {
       count += plan->fusions[k].rule == rule ? plan->fusions[k].node_count : 0;
@@ -88,12 +91,51 @@ static uint32_t count_nodes(const cleave_plan_t *plan, uint32_t rule) {
   return count;
 }
 
+static void print_stages(const cleave_plan_t *plan) {
+  cleave_plan_stage_t *stages = NULL;
+  if (plan->stage_count == 0 || cleave_plan_measure_stages(plan, &stages, NULL) != CLEAVE_OK) {
+    return;
+  }
+  cleave_text_t rows = {0};
+  char bytes[2][32];
+  cleave_text_add(&rows, "stage\tnodes\tregions\tweights\tsends\n");
+  for (uint32_t k = 0; k < plan->stage_count; k++) {
+    double sent = stages[k].sent_bytes;
+    cleave_text_show(&rows, "%u\t%u\t%u\t%s\t%s\n", (unsigned)k, (unsigned)stages[k].nodes,
+                     (unsigned)stages[k].regions,
+                     cleave_output_bytes(stages[k].weight_bytes, bytes[0], sizeof bytes[0]),
+                     sent < 0.0 ? "?" : cleave_output_bytes(sent, bytes[1], sizeof bytes[1]));
+  }
+  cleave_output_table(&rows, "rrrrr");
+  cleave_print("\n");
+  cleave_free(stages);
+}
+
+/* Null if the model is not cut. */
+static json_t *stages_json(const cleave_plan_t *plan) {
+  cleave_plan_stage_t *stages = NULL;
+  if (plan->stage_count == 0 || cleave_plan_measure_stages(plan, &stages, NULL) != CLEAVE_OK) {
+    return json_null();
+  }
+  json_t *list = json_array();
+  for (uint32_t k = 0; k < plan->stage_count; k++) {
+    double sent = stages[k].sent_bytes;
+    (void)json_array_append_new(
+        list,
+        json_pack("{s:i, s:i, s:f, s:i, s:o}", "nodes", (int)stages[k].nodes, "regions",
+                  (int)stages[k].regions, "weight_bytes", stages[k].weight_bytes, "sent_values",
+                  (int)stages[k].sent_values, "sent_bytes", sent < 0.0 ? json_null() : json_real(sent)));
+  }
+  cleave_free(stages);
+  return list;
+}
+
 static void print_rules(const cleave_plan_t *plan) {
   cleave_text_t rows = {0};
   cleave_text_add(&rows, "rule\tkind\twhere\tmade\tnodes\trefused\n");
   for (uint32_t k = 0; k < plan->rule_count; k++) {
     const cleave_plan_rule_t *rule = &plan->rules[k];
-    bool has_backend = !cleave_rule_kind_changes_graph(rule->kind);
+    bool has_backend = cleave_rule_kind_has_backend(rule->kind);
     char place[CLEAVE_PLACE_SIZE];
     cleave_text_show(&rows, "%s\t%s%s%s\t%s\t%u\t%u\t%u\n", rule->name, cleave_rule_kind_name(rule->kind),
                      has_backend ? " on " : "", has_backend ? rule->backend : "",
@@ -119,6 +161,7 @@ void cleave_report_plan(const cleave_plan_t *plan) {
     print_rules(plan);
     cleave_print("\n");
   }
+  print_stages(plan);
   cleave_print("%zu nodes: %u fusions, %u regions, %u nodes on cpu one by one\n",
                plan->graph->live_node_count, (unsigned)plan->fusion_count, (unsigned)plan->region_count,
                (unsigned)left.node_count);
@@ -183,6 +226,7 @@ void cleave_report_plan_json(const cleave_plan_t *plan, json_t *object) {
   (void)json_object_set_new(object, "regions", json_integer(plan->region_count));
   (void)json_object_set_new(object, "nodes", json_integer((json_int_t)plan->graph->live_node_count));
   (void)json_object_set_new(object, "nodes_on_cpu", json_integer(left.node_count));
+  (void)json_object_set_new(object, "stages", stages_json(plan));
   (void)json_object_set_new(object, "rules", rules);
   (void)json_object_set_new(object, "left_on_cpu",
                             json_pack("{s:o, s:o}", "operators", operators, "reasons", reasons));

@@ -17,8 +17,8 @@ void cleave_run_checks_free(cleave_run_checks_t *checks) {
 /* Output `index` of the run, or of an answer to a request. */
 static cleave_status_t get_output(const cleave_run_t *run, int64_t answer, uint32_t index,
                                   cleave_tensor_view_t *out_view, cleave_error_t *error) {
-  return cleave_run_requests_answers(&run->requests) == 0
-             ? cleave_session_output(run->job.session, index, out_view, error)
+  return cleave_run_requests_answers(&run->requests) == 0 || run->job.outputs != NULL
+             ? cleave_job_output(&run->job, index, out_view, error)
              : cleave_run_requests_output(&run->requests, answer, index, out_view, error);
 }
 

@@ -37,7 +37,7 @@ static cleave_status_t copy_output(const cleave_job_t *job, uint32_t index, clea
                                    cleave_error_t *error) {
   cleave_tensor_view_t view;
   *out_tensor = NULL;
-  CLEAVE_TRY(cleave_session_output(job->session, index, &view, error));
+  CLEAVE_TRY(cleave_job_output(job, index, &view, error));
   return cleave_check_copy(&view, out_tensor, error);
 }
 

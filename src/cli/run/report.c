@@ -45,6 +45,12 @@ static void print_checks(const cleave_run_checks_t *checks, const char *against)
   }
 }
 
+static void print_all_checks(const cleave_run_t *run) {
+  print_checks(&run->alone, "the same request alone");
+  print_checks(&run->data, run->options.data);
+  print_checks(&run->reference, "the unpartitioned graph on cpu");
+}
+
 static void print_drawn(const cleave_inputs_t *inputs) {
   const char *drawn = cleave_text_get(&inputs->drawn);
   while (*drawn != '\0') {
@@ -74,9 +80,7 @@ void cleave_run_report_print(const cleave_run_t *run) {
   for (uint32_t k = 0; k < cleave_session_note_count(job->session); k++) {
     cleave_print("  %s\n", cleave_session_note(job->session, k));
   }
-  print_checks(&run->alone, "the same request alone");
-  print_checks(&run->data, run->options.data);
-  print_checks(&run->reference, "the unpartitioned graph on cpu");
+  print_all_checks(run);
   cleave_print("\nload %.1f ms, partition %.2f ms (rule files %.1f ms), compile %.1f ms",
                job->load_ms + job->bind_ms, job->partition_ms, job->rules_ms, job->compile_ms);
   const char *folder = cleave_common_session().blob_folder;
@@ -99,6 +103,7 @@ void cleave_run_report_print(const cleave_run_t *run) {
   }
   cleave_print("\n");
   cleave_run_requests_print(&run->requests, thread_count(run));
+  cleave_run_stages_print(&run->stages);
   cleave_print("memory%s: values %s (unshared %s), packed weights %s, peak %.0f MiB\n",
                run->requests.count > 0 ? " of each session" : "",
                cleave_output_bytes((double)(memory.values_bytes + memory.outputs_bytes +
@@ -163,6 +168,7 @@ json_t *cleave_run_report_json(const cleave_run_t *run) {
   (void)json_object_set_new(json, "runs", json_integer((json_int_t)run->times.count));
   (void)json_object_set_new(json, "threads", json_integer(thread_count(run)));
   (void)json_object_set_new(json, "requests", cleave_run_requests_json(&run->requests, thread_count(run)));
+  (void)json_object_set_new(json, "processes", cleave_run_stages_json(&run->stages));
   (void)json_object_set_new(json, "programs",
                             json_pack("{s:i, s:i}", "count", (int)cleave_session_program_count(job->session),
                                       "loaded", (int)cleave_session_loaded_count(job->session)));

@@ -9,8 +9,13 @@
 #include "cli/common/job.h"
 #include "cli/run/outputs.h"
 #include "cli/run/requests.h"
+#include "cli/run/stages.h"
 #include "tools/profile/profile.h"
 #include "tools/verify/check.h"
+
+/* Without --repeat: at least MIN_RUNS, then as many as fit into BUDGET_MS, at most MAX_RUNS. */
+enum { CLEAVE_RUN_MIN_RUNS = 3, CLEAVE_RUN_MAX_RUNS = 50, CLEAVE_RUN_BUDGET_MS = 1000 };
+#define CLEAVE_RUN_UNSET INT64_C(-1) /* --repeat */
 
 /* How one output compares. */
 typedef struct cleave_run_check {
@@ -46,6 +51,8 @@ typedef struct cleave_run {
   cleave_profile_t profile;
   cleave_run_requests_t requests;
   cleave_run_outputs_t outputs;
+  cleave_run_stages_t stages;
+  bool are_apart; /* of several processes: what fails now fails in this one alone */
 } cleave_run_t;
 
 void cleave_run_report_print(const cleave_run_t *run);

@@ -327,6 +327,14 @@ cleanup:
   return status;
 }
 
+void cleave_run_requests_measured(cleave_run_requests_t *requests, double *times, double seconds) {
+  requests->times = times;
+  requests->seconds = seconds;
+  requests->session_count = 1;
+  requests->joined = 1.0;
+  cleave_times_sort(times, (size_t)requests->count);
+}
+
 int64_t cleave_run_requests_answers(const cleave_run_requests_t *requests) {
   return requests->count == 0       ? 0
          : requests->server != NULL ? requests->concurrency

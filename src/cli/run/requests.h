@@ -48,6 +48,10 @@ void cleave_run_requests_keep(cleave_run_requests_t *requests, const cleave_job_
 CLEAVE_MUST_USE cleave_status_t cleave_run_requests_run(cleave_run_requests_t *requests, cleave_job_t *job,
                                                         cleave_error_t *error);
 
+/* Takes over what processes measured that share the model as stages, in the place of cleave_run_requests_run:
+ * `times` has room for `count`, and is the caller's before. */
+void cleave_run_requests_measured(cleave_run_requests_t *requests, double *times, double seconds);
+
 /* How many answers there are to look at: of every session the last one, or with batches of every client; and
  * output `index` of one of them. 0: there were no requests. */
 int64_t cleave_run_requests_answers(const cleave_run_requests_t *requests);

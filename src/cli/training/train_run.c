@@ -5,11 +5,11 @@
 
 #include "cli/common/command.h"
 #include "cli/common/common.h"
+#include "cli/run/processes.h"
 #include "cli/training/train_picture.h"
 #include "cli/training/train_report.h"
 #include "distributed/communicator.h"
 #include "system/clock.h"
-#include "system/threads.h"
 #include "tools/profile/profile.h"
 
 // ---- options ----
@@ -92,16 +92,6 @@ static cleave_status_t open_samples(cleave_train_run_t *run, cleave_error_t *err
   return cleave_samples_slice(run->all, count - held, held, &run->held, error);
 }
 
-/* Processes on one host share its processors, unless the command line says how many threads each has. */
-static int32_t choose_threads(const cleave_train_run_t *run) {
-  int32_t local = run->communicator == NULL ? 0 : run->communicator->local_count;
-  if (run->job_options.threads > 0 || local < 2) {
-    return (int32_t)run->job_options.threads;
-  }
-  int32_t share = cleave_threads_available() / local;
-  return share > 0 ? share : 1;
-}
-
 /* Rule files, and the settings that are not those of the model script. */
 static cleave_status_t make_trainer(cleave_train_run_t *run, cleave_rule_source_t *sources,
                                     cleave_setting_t *settings, cleave_error_t *error) {
@@ -109,7 +99,7 @@ static cleave_status_t make_trainer(cleave_train_run_t *run, cleave_rule_source_
   cleave_session_options_t session = cleave_common_session();
   cleave_partition_request_t request = {
       .size = sizeof request, .sources = sources, .settings = settings, .backend = run->job_options.backend};
-  session.threads = choose_threads(run);
+  session.threads = cleave_processes_threads(run->communicator, run->job_options.threads);
   session.profile = run->profile != NULL;
   for (size_t k = 0; k < run->job_options.rules.count; k++) {
     sources[request.source_count++].path = run->job_options.rules.items[k];
@@ -251,7 +241,7 @@ static cleave_status_t save_all(cleave_train_run_t *run, cleave_error_t *error) 
 
 cleave_status_t cleave_train_run(cleave_train_run_t *run, cleave_error_t *error) {
   CLEAVE_TRY(cleave_communicator_open(&run->communicator, error));
-  run->is_silent = run->communicator != NULL && run->communicator->rank > 0;
+  run->is_silent = cleave_processes_silent(run->communicator);
   CLEAVE_TRY(prepare(run, error));
   run->is_prepared = true;
   cleave_train_report_start(run);

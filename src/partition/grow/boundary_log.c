@@ -20,6 +20,7 @@ const char *cleave_stop_cause_name(cleave_stop_cause_t cause) {
     case CLEAVE_STOP_REVIEW: return "review";
     case CLEAVE_STOP_THRESHOLD: return "threshold";
     case CLEAVE_STOP_CALLER: return "left out";
+    case CLEAVE_STOP_STAGE: return "stage";
     case CLEAVE_STOP_NO_RULE: return "no rule";
   }
   return "unknown";

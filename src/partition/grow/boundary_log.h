@@ -24,11 +24,12 @@ typedef enum cleave_stop_cause {
   CLEAVE_STOP_REVIEW,    /* `review` refused or dropped it */
   CLEAVE_STOP_THRESHOLD, /* too small for min_nodes, min_flops, ... */
   CLEAVE_STOP_CALLER,    /* the caller of the partitioner left it out */
+  CLEAVE_STOP_STAGE,     /* in another stage */
   CLEAVE_STOP_NO_RULE    /* no region rule took the fusion */
 } cleave_stop_cause_t;
 
 /* "model", "ops", "supported", "group", "backend", "region", "cycle", "limit", "selector", "filter",
- * "review", "threshold", "left out", "no rule". */
+ * "review", "threshold", "left out", "stage", "no rule". */
 const char *cleave_stop_cause_name(cleave_stop_cause_t cause);
 
 typedef struct cleave_stop {

@@ -186,7 +186,8 @@ static cleave_status_t ask_backend(fuser_t *fuser, uint32_t anchor, const cleave
                            error);
 }
 
-/* Puts a match to `where`, the backend and the contraction; on success its nodes are one group. */
+/* Puts a match to the stages, `where`, the backend and the contraction; on success its nodes are one group.
+ */
 static cleave_status_t try_match(fuser_t *fuser, uint32_t anchor, const cleave_match_answer_t *answer,
                                  bool *out_accepted, cleave_error_t *error) {
   cleave_partitioner_t *partitioner = fuser->partitioner;
@@ -194,6 +195,9 @@ static cleave_status_t try_match(fuser_t *fuser, uint32_t anchor, const cleave_m
   cleave_reason_t reason = {""};
   bool yes = true;
   *out_accepted = false;
+  if (cleave_partitioner_crosses(partitioner, match->nodes, match->node_count, &reason)) {
+    return refuse(fuser, CLEAVE_PLAN_NOTE_STAGE, anchor, answer->hash, reason.text, error);
+  }
   if (fuser->rule->where != NULL) {
     CLEAVE_TRY(fuser->rule->where(fuser->rule->context, partitioner->graph, match, &yes, &reason, error));
     if (!yes) {

@@ -158,6 +158,16 @@ static cleave_status_t decide_any(grower_t *grower, cleave_error_t *error) {
   return CLEAVE_OK;
 }
 
+/* Groups of different stages stay apart. */
+static void number_stages(grower_t *grower) {
+  const cleave_partitioner_t *partitioner = grower->partitioner;
+  for (uint32_t p = 0; partitioner->stages != NULL && p < partitioner->contraction->node_count; p++) {
+    if (grower->numbers[p] != CLEAVE_GROUP_NONE) {
+      grower->numbers[p] = (grower->numbers[p] + 1) * CLEAVE_STAGE_LIMIT + partitioner->stages[p];
+    }
+  }
+}
+
 /* Computes the levels of all groups. Groups that may join start at level 1, so that inputs from other nodes
  * cost them no change. */
 static void set_levels(grower_t *grower) {
@@ -229,6 +239,7 @@ cleave_status_t cleave_partitioner_grow(cleave_partitioner_t *partitioner, const
     CLEAVE_TRY_CLEANUP(decide_any(&grower, error));
   }
   CLEAVE_TRY_CLEANUP(log_groups(&grower, error));
+  number_stages(&grower);
   set_levels(&grower);
   CLEAVE_TRY_CLEANUP(
       cleave_contraction_contract_levels(partitioner->contraction, grower.levels, grower.joins, error));

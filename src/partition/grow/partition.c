@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver: rulesets in order; in each the fuse rules, then the region rules, then a region for every
-// fusion that is left. A node is in one fusion and one region at most, because each step only takes what
-// the steps before left.
+// The driver: stages, then rulesets in order; in each the fuse rules, then the region rules, then a region
+// for every fusion that is left. A node is in one fusion and one region at most, because each step only takes
+// what the steps before left.
 
 #include "partition/grow/partition.h"
 
@@ -53,7 +53,7 @@ static int compare_scheduled(const void *a, const void *b) {
   const scheduled_rule_t *x = a;
   const scheduled_rule_t *y = b;
   if (x->rule->kind != y->rule->kind) {
-    return x->rule->kind == CLEAVE_RULE_FUSE ? -1 : 1;
+    return x->rule->kind < y->rule->kind ? -1 : 1;
   }
   if (x->rule->priority != y->rule->priority) {
     return x->rule->priority > y->rule->priority ? -1 : 1;
@@ -93,8 +93,8 @@ static cleave_status_t run_ruleset(cleave_partitioner_t *partitioner, cleave_err
   qsort(schedule, ruleset->rule_count, sizeof *schedule, compare_scheduled);
   for (uint32_t k = 0; k < ruleset->rule_count; k++) {
     uint32_t index = partitioner->first_rule + schedule[k].index;
-    if (cleave_rule_kind_changes_graph(schedule[k].rule->kind)) {
-      continue;  // transform.c has run them before
+    if (!cleave_rule_kind_has_backend(schedule[k].rule->kind)) {
+      continue;  // transform.c and stage.c have run them before
     }
     CLEAVE_TRY_CLEANUP(check_rule(schedule[k].rule, error));
     CLEAVE_TRY_CLEANUP(schedule[k].rule->pattern != NULL
@@ -126,6 +126,7 @@ cleave_status_t cleave_partition(const cleave_graph_t *graph, const cleave_rules
   CLEAVE_TRY(cleave_partitioner_create(graph, options, &partitioner, error));
   cleave_status_t status = CLEAVE_OK;
   CLEAVE_TRY_CLEANUP(list_rules(partitioner->plan, rulesets, ruleset_count, error));
+  CLEAVE_TRY_CLEANUP(cleave_partitioner_stage(partitioner, rulesets, ruleset_count, error));
   for (uint32_t s = 0; s < ruleset_count; s++) {
     partitioner->ruleset = rulesets[s];
     partitioner->ruleset_number = s;

@@ -56,6 +56,7 @@ void cleave_partitioner_destroy(cleave_partitioner_t *partitioner) {
   cleave_free(partitioner->states);
   cleave_free(partitioner->fusion_of);
   cleave_free(partitioner->region_of);
+  cleave_free(partitioner->stages);
   cleave_free(partitioner->value_marks);
   cleave_array_free(&partitioner->fusions);
   cleave_array_free(&partitioner->fusion_nodes);

@@ -58,6 +58,8 @@ typedef struct cleave_partitioner {
   uint8_t *states;     /* per position */
   uint32_t *fusion_of; /* per position: in fusions, or NONE */
   uint32_t *region_of; /* per position: in regions, or NONE */
+  uint32_t *stages;    /* per position; NULL: the graph is not cut into stages */
+  uint32_t stage_count;
   CLEAVE_ARRAY(cleave_found_fusion_t) fusions;
   CLEAVE_ARRAY(uint32_t) fusion_nodes; /* positions, ascending per fusion */
   CLEAVE_ARRAY(const char *) fusion_labels;
@@ -137,6 +139,18 @@ CLEAVE_MUST_USE cleave_status_t cleave_partitioner_supports_node(cleave_partitio
 /* Name for notes, "relu1" or "Relu#12". Written into `buffer`, which is returned. */
 const char *cleave_partitioner_label(const cleave_partitioner_t *partitioner, uint32_t position, char *buffer,
                                      size_t size);
+
+/* ---- stage.c ---- */
+
+/* Runs the stage rule of the rulesets, if there is one. Two are an error, and so are a stage without nodes,
+ * and one that reads what a later one makes. */
+CLEAVE_MUST_USE cleave_status_t cleave_partitioner_stage(cleave_partitioner_t *partitioner,
+                                                         const cleave_ruleset_t *const *rulesets,
+                                                         uint32_t count, cleave_error_t *error);
+
+/* Are the nodes in several stages? Fills in which, then. */
+bool cleave_partitioner_crosses(const cleave_partitioner_t *partitioner, const cleave_node_t *nodes,
+                                uint32_t count, cleave_reason_t *reason);
 
 /* ---- fuse.c ---- */
 

@@ -245,6 +245,15 @@ static cleave_status_t fill_nodes(builder_t *builder, cleave_error_t *error) {
   uint32_t *regions = cleave_arena_allocate(&plan->arena, bound, sizeof *regions);
   uint32_t *fusions = cleave_arena_allocate(&plan->arena, bound, sizeof *fusions);
   CLEAVE_TRY_MEMORY(regions != NULL && fusions != NULL, error);
+  if (partitioner->stages != NULL) {
+    uint32_t *stages = cleave_arena_allocate(&plan->arena, bound, sizeof *stages);
+    CLEAVE_TRY_MEMORY(stages != NULL, error);
+    for (uint32_t p = 0; p < c->node_count; p++) {
+      stages[c->nodes[p].index] = partitioner->stages[p];
+    }
+    plan->stage_count = partitioner->stage_count;
+    plan->node_stage = stages;
+  }
   memset(regions, 0xff, bound * sizeof *regions);
   memset(fusions, 0xff, bound * sizeof *fusions);
   for (uint32_t p = 0; p < c->node_count; p++) {

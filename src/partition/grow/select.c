@@ -69,6 +69,11 @@ static cleave_status_t ask_neighbours(search_t *search, uint32_t position, bool 
       CLEAVE_TRY(cleave_partitioner_stop_taken(search->partitioner, neighbour, search->rule_index, error));
       continue;
     }
+    if (cleave_partitioner_crosses(search->partitioner,
+                                   (const cleave_node_t[]){c->nodes[position], c->nodes[neighbour]}, 2,
+                                   &(cleave_reason_t){""})) {
+      continue;
+    }
     CLEAVE_TRY(can_run(search, neighbour, &yes, error));
     if (!yes) {
       continue;

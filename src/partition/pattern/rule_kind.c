@@ -8,6 +8,7 @@ const char *cleave_rule_kind_name(cleave_rule_kind_t kind) {
     case CLEAVE_RULE_REGION: return "region";
     case CLEAVE_RULE_REWRITE: return "rewrite";
     case CLEAVE_RULE_PASS: return "pass";
+    case CLEAVE_RULE_STAGE: return "stage";
   }
   return "rule";
 }

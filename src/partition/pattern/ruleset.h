@@ -49,6 +49,7 @@ typedef enum cleave_region_mode {
 } cleave_region_mode_t;
 
 /* Group numbers of `supported`: a node of group k >= 0 joins group k and CLEAVE_GROUP_ANY only. */
+#define CLEAVE_GROUP_LIMIT ((int64_t)1 << 52)
 #define CLEAVE_GROUP_NONE INT64_MIN /* not supported */
 #define CLEAVE_GROUP_ANY ((int64_t)-1)
 
@@ -148,6 +149,11 @@ typedef struct cleave_rule {
 
   /* PASS: changes the editor's graph as it likes. */
   cleave_status_t (*run)(void *context, cleave_editor_t *editor, cleave_error_t *error);
+
+  /* STAGE: fills in stages[node.index], from 0, less than CLEAVE_STAGE_LIMIT. Entries are CLEAVE_INDEX_NONE
+   * before; where that is left, the node is in the last of the stages whose values it reads, else in 0. */
+  cleave_status_t (*assign)(void *context, const cleave_graph_t *graph, uint32_t *stages,
+                            cleave_error_t *error);
 } cleave_rule_t;
 
 /* A fuse rule that grows its fusions. */

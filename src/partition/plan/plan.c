@@ -26,6 +26,7 @@ const char *cleave_plan_note_name(cleave_plan_note_kind_t kind) {
     case CLEAVE_PLAN_NOTE_TAKEN: return "taken";
     case CLEAVE_PLAN_NOTE_LIMIT: return "limit";
     case CLEAVE_PLAN_NOTE_LEFT_OUT: return "left out";
+    case CLEAVE_PLAN_NOTE_STAGE: return "stage";
     case CLEAVE_PLAN_NOTE_OUTPUT: return "output";
   }
   return "unknown";

@@ -63,6 +63,7 @@ typedef enum cleave_plan_note_kind {
   CLEAVE_PLAN_NOTE_TAKEN,    /* lost to another match */
   CLEAVE_PLAN_NOTE_LIMIT,    /* a search was ended by its budget */
   CLEAVE_PLAN_NOTE_LEFT_OUT, /* the caller of the partitioner did not allow it */
+  CLEAVE_PLAN_NOTE_STAGE,    /* its nodes are in several stages */
   CLEAVE_PLAN_NOTE_OUTPUT    /* an output of the graph has another type than the model's */
 } cleave_plan_note_kind_t;
 
@@ -99,6 +100,9 @@ typedef struct cleave_plan {
   const cleave_plan_step_t *steps;
   const uint32_t *node_region; /* per node index: region, or CLEAVE_INDEX_NONE */
   const uint32_t *node_fusion; /* per node index: fusion, or CLEAVE_INDEX_NONE */
+  /* Stages feed later ones only, and no region crosses from one to another. */
+  uint32_t stage_count;       /* 0: the graph is not cut into stages; otherwise 2 or more */
+  const uint32_t *node_stage; /* per node index; NULL: the graph is not cut */
 } cleave_plan_t;
 
 /* A copy of attributes for a region or fusion of a plan, in order of their names. Tensors and equal names are
@@ -118,8 +122,22 @@ CLEAVE_MUST_USE cleave_status_t cleave_plan_copy(const cleave_plan_t *plan, cons
                                                  const cleave_graph_t *graph, cleave_plan_t **out_plan,
                                                  cleave_error_t *error);
 
-/* "where", "backend", "review", "cycle", "filter", "taken", "limit", "left out", "output". */
+/* "where", "backend", "review", "cycle", "filter", "taken", "limit", "left out", "stage", "output". */
 const char *cleave_plan_note_name(cleave_plan_note_kind_t kind);
+
+/* What a stage has, and what it sends in a run. Bytes are negative if a size is not known. */
+typedef struct cleave_plan_stage {
+  uint32_t nodes;
+  uint32_t regions;
+  uint32_t sent_values; /* to later stages; one that two of them read counts twice */
+  double sent_bytes;
+  double weight_bytes; /* constants that it reads */
+} cleave_plan_stage_t;
+
+/* plan_stage.c: by stage; the caller frees the list (cleave_free). */
+CLEAVE_MUST_USE cleave_status_t cleave_plan_measure_stages(const cleave_plan_t *plan,
+                                                           cleave_plan_stage_t **out_stages,
+                                                           cleave_error_t *error);
 
 enum { CLEAVE_PLACE_SIZE = 1100 };
 /* "rules/a.lua:12", or "no rule file" for a rule that is in none, in the caller's buffer of

@@ -347,6 +347,40 @@ static cleave_status_t check_units(checker_t *checker, uint32_t index) {
                                             : wrong(checker, "fusions of a region form a cycle", index);
 }
 
+/* Stages have nodes and feed later ones only, and no region crosses from one to another. */
+static cleave_status_t check_stages(checker_t *checker) {
+  const cleave_plan_t *plan = checker->plan;
+  const cleave_graph_t *graph = checker->graph;
+  uint32_t seen = 0;
+  if ((plan->stage_count > 0) != (plan->node_stage != NULL) || plan->stage_count == 1) {
+    return wrong(checker, "the number of stages is wrong", plan->stage_count);
+  }
+  memset(checker->marks, 0, checker->node_bound);
+  for (uint32_t n = 0; n < checker->node_bound && plan->node_stage != NULL; n++) {
+    cleave_node_t node = {n};
+    if (!cleave_node_is_live(graph, node)) {
+      continue;
+    }
+    uint32_t stage = plan->node_stage[n];
+    uint32_t region = plan->node_region[n];
+    if (stage >= plan->stage_count || stage >= checker->node_bound ||
+        (region != CLEAVE_INDEX_NONE && plan->node_stage[plan->regions[region].nodes[0].index] != stage)) {
+      return wrong(checker, "a region is not in one stage, or a stage does not exist", n);
+    }
+    seen += checker->marks[stage] == 0 ? 1 : 0;
+    checker->marks[stage] = 1;
+    for (uint32_t i = 0; i < cleave_node_input_count(graph, node); i++) {
+      cleave_value_t value = cleave_node_input(graph, node, i);
+      cleave_node_t from =
+          cleave_value_exists(value) ? cleave_value_producer(graph, value) : CLEAVE_NODE_NONE;
+      if (cleave_node_exists(from) && plan->node_stage[from.index] > stage) {
+        return wrong(checker, "a stage reads what a later one makes", stage);
+      }
+    }
+  }
+  return seen == plan->stage_count ? CLEAVE_OK : wrong(checker, "a stage has no nodes", plan->stage_count);
+}
+
 static cleave_status_t check_all(checker_t *checker) {
   CLEAVE_TRY(check_steps(checker));
   CLEAVE_TRY(check_order(checker));
@@ -356,6 +390,7 @@ static cleave_status_t check_all(checker_t *checker) {
     CLEAVE_TRY(check_outputs(checker, r));
   }
   CLEAVE_TRY(check_fusions(checker));
+  CLEAVE_TRY(check_stages(checker));
   for (uint32_t r = 0; r < checker->plan->region_count; r++) {
     CLEAVE_TRY(check_units(checker, r));
   }

@@ -114,6 +114,8 @@ static cleave_status_t fill(const cleave_plan_t *plan, cleave_plan_t *to, cleave
   to->steps = copy_bytes(&copying, plan->steps, plan->step_count, sizeof *plan->steps);
   to->node_region = copy_bytes(&copying, plan->node_region, bound, sizeof *plan->node_region);
   to->node_fusion = copy_bytes(&copying, plan->node_fusion, bound, sizeof *plan->node_fusion);
+  to->stage_count = plan->stage_count;
+  to->node_stage = copy_bytes(&copying, plan->node_stage, bound, sizeof *plan->node_stage);
   return copying.failed ? cleave_error_out_of_memory(error) : cleave_plan_check(to, error);
 }
 

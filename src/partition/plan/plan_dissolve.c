@@ -49,11 +49,12 @@ cleave_status_t cleave_plan_document_dissolve(cleave_plan_document_t *document, 
     cleave_document_region_t region = document->regions[step.region];
     if (reasons[step.region] == NULL) {
       document->regions[region_count] = region;
-      steps[step_count++] = (cleave_document_step_t){.region = region_count++};
+      steps[step_count++] = (cleave_document_step_t){.region = region_count++, .stage = step.stage};
       continue;
     }
     for (uint32_t k = 0; k < region.node_count; k++) {
-      steps[step_count++] = (cleave_document_step_t){.region = CLEAVE_INDEX_NONE, .node = region.nodes[k]};
+      steps[step_count++] =
+          (cleave_document_step_t){.region = CLEAVE_INDEX_NONE, .node = region.nodes[k], .stage = step.stage};
     }
   }
   document->steps = steps;

@@ -107,8 +107,11 @@ static cleave_status_t fill_lists(maker_t *maker, cleave_error_t *error) {
     CLEAVE_TRY(fill_region(maker, &plan->regions[k], &document->regions[k], error));
   }
   for (uint32_t k = 0; k < plan->step_count; k++) {
+    bool is_node = plan->steps[k].region == CLEAVE_INDEX_NONE;
+    cleave_node_t first = is_node ? plan->steps[k].node : plan->regions[plan->steps[k].region].nodes[0];
     document->steps[k].region = plan->steps[k].region;
-    if (plan->steps[k].region == CLEAVE_INDEX_NONE) {
+    document->steps[k].stage = plan->node_stage == NULL ? 0 : plan->node_stage[first.index];
+    if (is_node) {
       document->steps[k].node = node_of(maker, plan->steps[k].node, "");
     }
   }
@@ -194,6 +197,7 @@ cleave_status_t cleave_plan_document_create(const cleave_plan_t *plan, cleave_pl
   document->graph_name = cleave_strings_text(&graph->strings, graph->name);
   document->graph_hash = plan->graph_hash;
   document->node_count = (uint32_t)graph->live_node_count;
+  document->stage_count = plan->stage_count;
   document->setting_count = plan->setting_count;
   document->settings = plan->settings;
   document->rule_count = plan->rule_count;

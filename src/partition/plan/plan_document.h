@@ -52,6 +52,7 @@ typedef struct cleave_document_region {
 typedef struct cleave_document_step {
   uint32_t region; /* or CLEAVE_INDEX_NONE */
   cleave_document_node_t node;
+  uint32_t stage; /* 0 if the graph is not cut into stages */
 } cleave_document_step_t;
 
 typedef struct cleave_document_note {
@@ -86,6 +87,7 @@ typedef struct cleave_plan_document {
   cleave_document_region_t *regions; /* in the order of the steps */
   uint32_t step_count;
   cleave_document_step_t *steps;
+  uint32_t stage_count; /* 0: the graph is not cut */
   uint32_t note_count;
   cleave_document_note_t *notes;
 } cleave_plan_document_t;
@@ -111,6 +113,22 @@ bool cleave_document_input_shape(const cleave_document_input_t *input, int32_t *
 /* plan_json.c: the document as JSON. Format "cleave-plan", version 1. */
 CLEAVE_MUST_USE cleave_status_t cleave_plan_document_print(const cleave_plan_document_t *document,
                                                            cleave_text_t *text, cleave_error_t *error);
+
+/* A stage of a plan as a graph of its own: the nodes of the stage alone, added in the topological order of
+ * the plan's graph. */
+typedef struct cleave_stage_graph {
+  const cleave_plan_t *plan;
+  uint32_t number;
+  const cleave_graph_t *graph;
+  const cleave_value_t *inputs; /* of that graph, as values of the plan's graph */
+  uint32_t input_count;
+} cleave_stage_graph_t;
+
+/* plan_stage.c: what the plan says about one stage, for the graph of the stage. Strings and attributes are
+ * borrowed as by cleave_plan_document_create, also by the plan that it is rebuilt into. */
+CLEAVE_MUST_USE cleave_status_t cleave_plan_document_take_stage(const cleave_stage_graph_t *stage,
+                                                                cleave_plan_document_t **out_document,
+                                                                cleave_error_t *error);
 
 /* Dissolves the regions that have a reason (`reasons` is per region; NULL: it stays): their nodes become
  * steps of their own in its place, and a note of kind `backend` at the first node of each says why. */

@@ -132,6 +132,9 @@ static void add_steps(writer_t *writer) {
       json = json_object();
       cleave_json_set(&json, "region", cleave_json_text(document->regions[document->steps[s].region].name));
     }
+    if (document->stage_count > 0) {
+      cleave_json_set(&json, "stage", cleave_json_number(document->steps[s].stage));
+    }
     cleave_json_write_item(writer->text, "    ", s == 0, json);
   }
   cleave_json_close_list(writer->text, "  ", document->step_count == 0, true);

@@ -98,12 +98,20 @@ static void add_fusion(const cleave_plan_t *plan, const cleave_plan_fusion_t *fu
   cleave_text_add(text, "\n");
 }
 
+/* " (stage 1)" */
+static void add_stage(const cleave_plan_t *plan, cleave_node_t node, cleave_text_t *text) {
+  if (plan->node_stage != NULL) {
+    cleave_text_show(text, " (stage %u)", (unsigned)plan->node_stage[node.index]);
+  }
+}
+
 static void add_region(const cleave_plan_t *plan, const cleave_plan_region_t *region, cleave_text_t *text) {
   cleave_text_add(text, "  ");
   add_name(text, region->name);
   cleave_text_show(text, " on %s: %u node%s, %u fusion%s, by ", region->backend, region->node_count,
                    plural(region->node_count), region->fusion_count, plural(region->fusion_count));
   add_rule(&plan->rules[region->rule], text);
+  add_stage(plan, region->nodes[0], text);
   cleave_text_add(text, "\n");
   if (region->attribute_count > 0) {
     cleave_text_add(text, "    attributes");
@@ -159,6 +167,29 @@ void cleave_plan_print_refusals(const cleave_edits_t *edits, uint32_t most, clea
   }
 }
 
+static cleave_status_t add_stages(const cleave_plan_t *plan, cleave_text_t *text, cleave_error_t *error) {
+  cleave_plan_stage_t *stages = NULL;
+  if (plan->stage_count == 0) {
+    return CLEAVE_OK;
+  }
+  CLEAVE_TRY(cleave_plan_measure_stages(plan, &stages, error));
+  cleave_text_add(text, "stages:\n");
+  for (uint32_t k = 0; k < plan->stage_count; k++) {
+    const cleave_plan_stage_t *stage = &stages[k];
+    cleave_text_show(text, "  stage %u: %u node%s, %u region%s, %.0f bytes of weights", (unsigned)k,
+                     (unsigned)stage->nodes, plural(stage->nodes), (unsigned)stage->regions,
+                     plural(stage->regions), stage->weight_bytes);
+    if (k + 1 < plan->stage_count) {
+      cleave_text_show(text,
+                       stage->sent_bytes < 0.0 ? ", sends %u value%s" : ", sends %u value%s of %.0f bytes",
+                       (unsigned)stage->sent_values, plural(stage->sent_values), stage->sent_bytes);
+    }
+    cleave_text_add(text, "\n");
+  }
+  cleave_free(stages);
+  return CLEAVE_OK;
+}
+
 /* "  fuse 'x' (a.lua:3) of 'rules' for cpu: 2 fusions from 5 anchors, 1 refused" */
 static void add_rule_line(const cleave_plan_rule_t *rule, cleave_text_t *text) {
   cleave_text_add(text, "  ");
@@ -167,6 +198,10 @@ static void add_rule_line(const cleave_plan_rule_t *rule, cleave_text_t *text) {
     cleave_text_show(text, " of '%s': %u change%s from %u %s%s, %u refused\n", rule->ruleset, rule->matches,
                      plural(rule->matches), rule->tries, rule->kind == CLEAVE_RULE_REWRITE ? "anchor" : "run",
                      plural(rule->tries), rule->refused);
+    return;
+  }
+  if (rule->kind == CLEAVE_RULE_STAGE) {
+    cleave_text_show(text, " of '%s': %u stage%s\n", rule->ruleset, rule->matches, plural(rule->matches));
     return;
   }
   bool is_fuse = rule->kind == CLEAVE_RULE_FUSE;
@@ -193,6 +228,7 @@ cleave_status_t cleave_plan_print_text(const cleave_plan_t *plan, cleave_text_t 
   for (uint32_t k = 0; k < plan->rule_count; k++) {
     add_rule_line(&plan->rules[k], text);
   }
+  CLEAVE_TRY(add_stages(plan, text, error));
   if (plan->region_count > 0) {
     cleave_text_add(text, "regions, in order of execution:\n");
   }
@@ -206,6 +242,7 @@ cleave_status_t cleave_plan_print_text(const cleave_plan_t *plan, cleave_text_t 
     if (plan->steps[s].region == CLEAVE_INDEX_NONE) {
       cleave_text_add(text, "  ");
       add_node(plan, plan->steps[s].node, text);
+      add_stage(plan, plan->steps[s].node, text);
       cleave_text_add(text, "\n");
     }
   }

@@ -58,7 +58,7 @@ static cleave_status_t read_rule(cleave_json_reader_t *reader, json_t *json, voi
   static const char *const keys[] = {"kind", "name",  "ruleset", "backend", "file",
                                      "line", "tries", "matches", "refused", NULL};
   static const cleave_rule_kind_t kinds[] = {CLEAVE_RULE_FUSE, CLEAVE_RULE_REGION, CLEAVE_RULE_REWRITE,
-                                             CLEAVE_RULE_PASS};
+                                             CLEAVE_RULE_PASS, CLEAVE_RULE_STAGE};
   cleave_plan_rule_t *rule = item;
   const char *kind = NULL;
   uint32_t line = 0;
@@ -72,7 +72,7 @@ static cleave_status_t read_rule(cleave_json_reader_t *reader, json_t *json, voi
     }
   }
   if (!is_known) {
-    return cleave_reader_fail(reader, "kind '%.40s' is none of fuse, region, rewrite, pass", kind);
+    return cleave_reader_fail(reader, "kind '%.40s' is none of fuse, region, rewrite, pass, stage", kind);
   }
   CLEAVE_TRY(cleave_reader_get_text(reader, json, "name", NULL, &rule->name));
   CLEAVE_TRY(cleave_reader_get_text(reader, json, "ruleset", NULL, &rule->ruleset));
@@ -138,6 +138,11 @@ static cleave_status_t read_step(cleave_json_reader_t *reader, json_t *json, voi
   cleave_document_step_t *step = item;
   uint32_t *next = &document->step_count; /* regions so far, while the list is being read */
   step->region = CLEAVE_INDEX_NONE;
+  if (json_object_get(json, "stage") != NULL) {
+    CLEAVE_TRY(cleave_reader_get_number(reader, json, "stage", CLEAVE_STAGE_LIMIT - 1, &step->stage));
+    document->stage_count = step->stage >= document->stage_count ? step->stage + 1 : document->stage_count;
+    (void)json_object_del(json, "stage"); /* a node elsewhere has no such member */
+  }
   if (json_object_get(json, "region") == NULL) {
     return read_node(reader, json, &step->node);
   }
@@ -154,9 +159,9 @@ static cleave_status_t read_step(cleave_json_reader_t *reader, json_t *json, voi
 }
 
 static const cleave_plan_note_kind_t note_kinds[] = {
-    CLEAVE_PLAN_NOTE_WHERE, CLEAVE_PLAN_NOTE_BACKEND,  CLEAVE_PLAN_NOTE_REVIEW,
-    CLEAVE_PLAN_NOTE_CYCLE, CLEAVE_PLAN_NOTE_FILTER,   CLEAVE_PLAN_NOTE_TAKEN,
-    CLEAVE_PLAN_NOTE_LIMIT, CLEAVE_PLAN_NOTE_LEFT_OUT, CLEAVE_PLAN_NOTE_OUTPUT};
+    CLEAVE_PLAN_NOTE_WHERE,  CLEAVE_PLAN_NOTE_BACKEND, CLEAVE_PLAN_NOTE_REVIEW, CLEAVE_PLAN_NOTE_CYCLE,
+    CLEAVE_PLAN_NOTE_FILTER, CLEAVE_PLAN_NOTE_TAKEN,   CLEAVE_PLAN_NOTE_LIMIT,  CLEAVE_PLAN_NOTE_LEFT_OUT,
+    CLEAVE_PLAN_NOTE_STAGE,  CLEAVE_PLAN_NOTE_OUTPUT};
 enum { NOTE_KINDS = sizeof note_kinds / sizeof note_kinds[0] };
 
 static cleave_status_t read_note(cleave_json_reader_t *reader, json_t *json, void *item) {

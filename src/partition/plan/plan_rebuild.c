@@ -299,9 +299,20 @@ static cleave_status_t make_lists(rebuilding_t *r) {
   cleave_plan_step_t *steps = allocate(r, document->step_count, sizeof *steps);
   cleave_plan_note_t *notes = allocate(r, document->note_count, sizeof *notes);
   CLEAVE_TRY_MEMORY(steps != NULL && notes != NULL, r->error);
+  uint32_t *stages = NULL;
+  if (document->stage_count > 0) {
+    stages = allocate(r, (size_t)cleave_graph_node_bound(r->graph) + 1, sizeof *stages);
+    CLEAVE_TRY_MEMORY(stages != NULL, r->error);
+    plan->stage_count = document->stage_count;
+    plan->node_stage = stages;
+  }
   for (uint32_t k = 0; k < document->step_count; k++) {
     const cleave_document_step_t *from = &document->steps[k];
     bool is_region = from->region != CLEAVE_INDEX_NONE;
+    const cleave_document_region_t *region = is_region ? &document->regions[from->region] : NULL;
+    for (uint32_t n = 0; stages != NULL && n < (is_region ? region->node_count : 1); n++) {
+      stages[r->order[is_region ? region->nodes[n].position : from->node.position].index] = from->stage;
+    }
     steps[k].region = from->region;
     steps[k].node = is_region ? CLEAVE_NODE_NONE : r->order[from->node.position];
   }

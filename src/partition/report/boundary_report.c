@@ -116,6 +116,10 @@ static cleave_status_t explain(const reporter_t *reporter, cleave_boundary_edge_
     return set_reason(reporter, edge, CLEAVE_STOP_MODEL,
                       edge->is_input ? "an input of the model" : "an output of the model", error);
   }
+  if (plan->node_stage != NULL &&
+      plan->node_stage[edge->outside.index] != plan->node_stage[plan->regions[edge->region].nodes[0].index]) {
+    return set_reason(reporter, edge, CLEAVE_STOP_STAGE, "in another stage", error);
+  }
   if (plan->rules[rule].kind == CLEAVE_RULE_FUSE) {
     return explain_fusion(reporter, edge, error);
   }

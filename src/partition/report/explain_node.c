@@ -372,6 +372,10 @@ cleave_status_t cleave_why_judge(cleave_why_builder_t *builder, uint32_t rule, c
   CLEAVE_TRY_MEMORY(c, error);
   *c = (case_t){.builder = builder, .source = builder->rules[rule], .node = node, .rule = rule};
   bool is_there = cleave_node_is_live(plan->graph, node);
+  if (plan->rules[rule].kind == CLEAVE_RULE_STAGE) {
+    out_verdict->fate = is_there && plan->node_stage != NULL ? CLEAVE_FATE_STAGE : CLEAVE_FATE_OUTSIDE;
+    return CLEAVE_OK;
+  }
   if (is_there) {
     uint32_t fusion = plan->node_fusion[node.index];
     uint32_t region = plan->node_region[node.index];

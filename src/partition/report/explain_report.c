@@ -12,6 +12,7 @@ const char *cleave_fate_name(cleave_fate_t fate) {
   switch (fate) {
     case CLEAVE_FATE_FUSED: return "fused";
     case CLEAVE_FATE_REGION: return "region";
+    case CLEAVE_FATE_STAGE: return "stage";
     case CLEAVE_FATE_MADE: return "made";
     case CLEAVE_FATE_REWRITTEN: return "rewritten";
     case CLEAVE_FATE_REFUSED: return "refused";

@@ -42,6 +42,7 @@ typedef struct cleave_why_request {
 typedef enum cleave_fate {
   CLEAVE_FATE_FUSED,     /* in a fusion of the rule */
   CLEAVE_FATE_REGION,    /* in a region of the rule */
+  CLEAVE_FATE_STAGE,     /* in a stage of the rule */
   CLEAVE_FATE_MADE,      /* the rule, which changes the model, made it */
   CLEAVE_FATE_REWRITTEN, /* the rule, which changes the model, took it */
   CLEAVE_FATE_REFUSED,   /* matched; refused by where, the backend, review, a threshold or a cycle */
@@ -50,7 +51,7 @@ typedef enum cleave_fate {
   CLEAVE_FATE_OUTSIDE    /* the rule has nothing to do with this node */
 } cleave_fate_t;
 
-/* "fused", "region", "made", "rewritten", "refused", "lost", "missed", "outside". */
+/* "fused", "region", "stage", "made", "rewritten", "refused", "lost", "missed", "outside". */
 const char *cleave_fate_name(cleave_fate_t fate);
 
 /* What a rule did with a node. */

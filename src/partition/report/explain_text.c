@@ -158,6 +158,10 @@ static void print_verdict(const printer_t *printer, const cleave_why_node_t *nod
       print_region(printer, verdict->region);
       cleave_text_add(text, "\n");
       break;
+    case CLEAVE_FATE_STAGE:
+      cleave_text_show(text, "in stage %u of %u\n", (unsigned)plan->node_stage[node->node.index],
+                       (unsigned)plan->stage_count);
+      break;
     case CLEAVE_FATE_MADE:
       cleave_text_add(text, "made it\n");
       print_list(printer, "    in place of ", verdict->graph, finding->nodes, finding->node_count);
@@ -261,6 +265,8 @@ static void print_counts(const printer_t *printer, const cleave_why_rule_t *rule
     cleave_text_show(text, "%u region%s", (unsigned)entry->matches, entry->matches == 1 ? "" : "s");
   } else if (entry->kind == CLEAVE_RULE_FUSE && rule->grows) {
     cleave_text_show(text, "%u fusion%s", (unsigned)entry->matches, entry->matches == 1 ? "" : "s");
+  } else if (entry->kind == CLEAVE_RULE_STAGE) {
+    cleave_text_show(text, "%u stage%s", (unsigned)entry->matches, entry->matches == 1 ? "" : "s");
   } else if (entry->kind == CLEAVE_RULE_PASS) {
     cleave_text_add(text, "a function over the whole model");
   } else {

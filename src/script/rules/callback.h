@@ -43,6 +43,7 @@ void cleave_callbacks_bind_region(cleave_rule_t *rule, const cleave_script_rule_
 
 void cleave_callbacks_bind_rewrite(cleave_rule_t *rule, const cleave_script_rule_t *functions);
 void cleave_callbacks_bind_pass(cleave_rule_t *rule, const cleave_script_rule_t *functions);
+void cleave_callbacks_bind_stage(cleave_rule_t *rule);
 void cleave_callbacks_bind_gradient(cleave_gradient_rule_t *rule, cleave_script_rule_t *functions);
 
 /* MXNet's selector protocol over a Lua function (callbacks_selector.c). */

@@ -110,7 +110,7 @@ static void run_supported(lua_State *state, void *context) {
   lua_call(state, 2, 1);
   if (lua_isinteger(state, -1)) {
     call->group = lua_tointeger(state, -1);
-    if (call->group < 0 && call->group != CLEAVE_GROUP_ANY) {
+    if ((call->group < 0 && call->group != CLEAVE_GROUP_ANY) || call->group >= CLEAVE_GROUP_LIMIT) {
       cleave_script_raise(state,
                           "supported returned %lld, expected false, true, -1 (any group) or a group from 0",
                           (long long)call->group);

@@ -107,6 +107,12 @@ static void read_pass(cleave_table_reader_t *reader, cleave_rule_t *rule, cleave
   }
 }
 
+static void read_stage(cleave_table_reader_t *reader, cleave_rule_t *rule, cleave_script_rule_t *functions) {
+  functions->of = cleave_table_function(reader, "of");
+  functions->assign = cleave_table_function(reader, "assign");
+  cleave_callbacks_bind_stage(rule);
+}
+
 /* The kinds of rules, by the word of the DSL. */
 static const struct {
   const char *word;
@@ -115,7 +121,8 @@ static const struct {
 } KINDS[] = {{"fuse", CLEAVE_RULE_FUSE, read_fuse},
              {"region", CLEAVE_RULE_REGION, read_region},
              {"rewrite", CLEAVE_RULE_REWRITE, read_rewrite},
-             {"pass", CLEAVE_RULE_PASS, read_pass}};
+             {"pass", CLEAVE_RULE_PASS, read_pass},
+             {"stage", CLEAVE_RULE_STAGE, read_stage}};
 
 /* The options of the file: their values for functions, and as strings. */
 typedef struct option_values {
@@ -157,6 +164,8 @@ static cleave_script_rule_t *take_functions(cleave_table_reader_t *reader, const
                                       .review = LUA_NOREF,
                                       .replace = LUA_NOREF,
                                       .run = LUA_NOREF,
+                                      .of = LUA_NOREF,
+                                      .assign = LUA_NOREF,
                                       .apply = LUA_NOREF,
                                       .options = reader->options->values,
                                       .texts = reader->options->texts,

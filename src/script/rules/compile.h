@@ -19,6 +19,8 @@ typedef struct cleave_script_rule {
   int review;
   int replace;
   int run;
+  int of;
+  int assign;
   int apply;
   int options;                     /* the values of the ruleset's options */
   const cleave_key_value_t *texts; /* the same as strings, for rules of libraries */

@@ -33,7 +33,7 @@ extract() {
       if ($0 ~ /^return ruleset/) { whole = 1 }
       if (first && $0 !~ /^ *(--|$)/) {
         first = 0
-        if ($0 ~ /^(fuse|region|rewrite|pass|gradient|test|ruleset|strategy) "/) { rules = 1 }
+        if ($0 ~ /^(fuse|region|rewrite|pass|stage|gradient|test|ruleset|strategy) "/) { rules = 1 }
       }
     }' "$1"
 }

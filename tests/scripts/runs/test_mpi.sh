@@ -1,17 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # `mpirun cleave train`: the losses of one process, on 1, 2 and 4 of them and on two hosts; checkpoints; processes that are
-# killed or that fail. The hosts are network namespaces, which only root makes.
+# killed or that fail.
 set -u
 program=$1
 command -v mpirun >/dev/null || { echo "skipped: there is no mpirun"; exit 77; }
 [ -f "${program%/*}/libexec/cleave/cleave_mpi.so" ] || { echo "skipped: cleave was built without MPI"; exit 77; }
 work=$(mktemp -d)
-host_a=cleave_a_$$
-host_b=cleave_b_$$
+. "$2/tests/scripts/hosts.sh"
 end() {
-  ip netns del $host_a 2>/dev/null
-  ip netns del $host_b 2>/dev/null
+  hosts_end
   rm -rf "$work"
 }
 trap end EXIT
@@ -112,24 +110,9 @@ check "its checkpoint can be read" 1 'the checkpoint has [0-9]* steps, and this 
 epochs=$(($(sed -n 's/.*the checkpoint has \([0-9]*\) steps.*/\1/p' "$out") / 4 + 1))
 check "and gone on from" 0 "\"event\":\"epoch\",\"epoch\":$epochs," alone --epochs $epochs --resume killed.npz
 
-# Two hosts: each a network namespace with a name of its own, joined by a wire; the second is started by a stand-in of ssh.
-if ip netns add $host_a 2>/dev/null && ip netns add $host_b 2>/dev/null && ip -n $host_a link set lo up &&
-  ip link add va$$ netns $host_a type veth peer name vb$$ netns $host_b 2>/dev/null; then
-  ip -n $host_a addr add 10.77.0.1/24 dev va$$ && ip -n $host_a link set va$$ up
-  ip -n $host_b addr add 10.77.0.2/24 dev vb$$ && ip -n $host_b link set vb$$ up && ip -n $host_b link set lo up
-  cat >agent <<SH
-#!/bin/sh
-shift
-exec ip netns exec $host_b unshare --uts sh -c 'hostname host-b; exec sh -c "\$*"' sh "\$@"
-SH
-  chmod +x agent
-  hosts() {
-    ip netns exec $host_a unshare --uts sh -c 'hostname host-a; exec "$@"' sh mpirun --bind-to none \
-      --host 10.77.0.1:2,10.77.0.2:2 -n 4 --mca plm_rsh_agent "$work/agent" --mca btl tcp,self \
-      --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include 10.77.0.0/24 "$@"
-  }
-  check "processes on two hosts" 0 '^host-b$' hosts hostname
-  check "two hosts train" 0 '"processes":4' hosts "$program" train $options --epochs 4 --bucket 0.0001
+if hosts_make "$work"; then
+  check "processes on two hosts" 0 '^host-b$' hosts 2 hostname
+  check "two hosts train" 0 '"processes":4' hosts 2 "$program" train $options --epochs 4 --bucket 0.0001
   losses "$out" >several
   if cmp -s one several; then pass; else fail "losses on two hosts: $(paste one several)"; fi
 else
