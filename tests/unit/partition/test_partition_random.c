@@ -3,6 +3,7 @@
 // contracted (by reachability over all pairs, which shares nothing with the partitioner), regions are
 // disjoint and connected, fusions are closed, and the same input gives the same bytes.
 
+#include "graph/order.h"
 #include "partition/report/boundary_report.h"
 #include "plan_case.h"
 #include "random_case.h"
@@ -314,12 +315,29 @@ static void random_rule(random_rules_t *all, uint32_t s, uint32_t r) {
   rule->min_nodes = random_chance(25) ? random_below(4) : 0;
 }
 
+/* Up to four stages in topological order; nodes of the first have no number, which says the same. */
+static cleave_status_t assign(void *context, const cleave_graph_t *graph, uint32_t *stages,
+                              cleave_error_t *error) {
+  cleave_node_t order[MAX_NODES];
+  uint32_t n = (uint32_t)graph->live_node_count;
+  uint32_t count = 1 + (uint32_t)(uintptr_t)context % (n < 4 ? n : 4);
+  CLEAVE_TRY(cleave_graph_topological_order(graph, order, NULL, error));
+  for (uint32_t k = n / count + 1; k < n; k++) {
+    stages[order[k].index] = k * count / n;
+  }
+  return CLEAVE_OK;
+}
+
 static void random_rules(random_rules_t *all) {
   all->count = 1 + random_below(2);
   for (uint32_t s = 0; s < all->count; s++) {
     uint32_t count = 1 + random_below(4);
     for (uint32_t r = 0; r < count; r++) {
       random_rule(all, s, r);
+    }
+    if (s == 0 && chance(20)) {
+      all->rules[0][0].kind = CLEAVE_RULE_STAGE;
+      all->rules[0][0].assign = assign;
     }
     all->rulesets[s] = (cleave_ruleset_t){.name = s == 0 ? "first" : "second",
                                           .backend = random_chance(50) ? "alpha" : "beta",
@@ -407,7 +425,9 @@ static void check_plan(const cleave_plan_t *plan, const random_rules_t *all) {
     }
   }
   for (uint32_t k = 0; k < plan->rule_count; k++) {
-    ck_assert_uint_eq(plan->rules[k].matches, matches[k]);
+    bool is_stage = plan->rules[k].kind == CLEAVE_RULE_STAGE;
+    uint32_t stages = plan->stage_count > 0 ? plan->stage_count : 1;
+    ck_assert_uint_eq(plan->rules[k].matches, is_stage ? stages : matches[k]);
   }
 }
 
