@@ -322,8 +322,8 @@ static cleave_status_t assign(void *context, const cleave_graph_t *graph, uint32
   uint32_t n = (uint32_t)graph->live_node_count;
   uint32_t count = 1 + (uint32_t)(uintptr_t)context % (n < 4 ? n : 4);
   CLEAVE_TRY(cleave_graph_topological_order(graph, order, NULL, error));
-  for (uint32_t k = n / count + 1; k < n; k++) {
-    stages[order[k].index] = k * count / n;
+  for (uint32_t k = 0; k < n; k++) {
+    stages[order[k].index] = k * count / n > 0 ? k * count / n : CLEAVE_INDEX_NONE;
   }
   return CLEAVE_OK;
 }
