@@ -166,7 +166,8 @@ UNIT_TEST(says_what_is_wrong_in_a_ruleset) {
       {"\nlocal r = ruleset { name = 'r' }\nlocal x = 1",
        "r.lua:2: the ruleset is made, but not returned: write 'return ruleset { ... }'", NULL},
       {"return ruleset { name = 'r',\n ruleset 'a' { ruleset 'b' {} } }",
-       "r.lua:2: ruleset 'a': entry 1 is a ruleset, expected fuse, gradient, pass, region, rewrite or test",
+       "r.lua:2: ruleset 'a': entry 1 is a ruleset, expected fuse, gradient, pass, region, rewrite, stage or "
+       "test",
        NULL},
       {"return ruleset { name = 'r',\n ruleset 'a' {}, strategy 'a' {} }",
        "r.lua:2: ruleset 'a' is defined twice, first in line 2", NULL},
@@ -196,13 +197,15 @@ UNIT_TEST(says_what_is_wrong_in_a_ruleset) {
       {"return ruleset { name = 'r', backend = 5 }", "r.lua:1: ruleset: backend: expected a string, found 5",
        NULL},
       {"return ruleset { name = 'r',\n\n fuse 'x' }",
-       "r.lua:1: ruleset: entry 1 is a function, expected fuse, gradient, pass, region, rewrite or test "
+       "r.lua:1: ruleset: entry 1 is a function, expected fuse, gradient, pass, region, rewrite, stage or "
+       "test "
        "(fuse 'name' "
        "without { ... "
        "}?)",
        NULL},
       {"return ruleset { name = 'r', 'x' }",
-       "r.lua:1: ruleset: entry 1 is 'x', expected fuse, gradient, pass, region, rewrite or test", NULL},
+       "r.lua:1: ruleset: entry 1 is 'x', expected fuse, gradient, pass, region, rewrite, stage or test",
+       NULL},
       {"return ruleset { name = 'r',\nregion 'g' {},\nregion 'g' {} }",
        "r.lua:3: region 'g' is defined twice, first in line 2", NULL},
       {"return ruleset { name = 'r', region 'g' { ops = { 'Cnv' } } }",
