@@ -47,10 +47,11 @@ TILE_INLINE void load_zeros(const kernel_narrow_t *narrow, const kernel_narrow_p
 TILE_INLINE void add_words(const float *x, int64_t stride, const uint32_t *words,
                            vector_t sums[NARROW_ROWS][CHAINS][2], const int rows, const int bits) {
   const int chains = rows <= 2 ? CHAINS : 1;
+  const int per_word = 32 / bits;
   words_t left = load_words(words);
   words_t right = load_words(words + HALF);
 #pragma GCC unroll 8
-  for (int k = 0; k < 32 / bits; k++) {
+  for (int k = 0; k < per_word; k++) {
     vector_t fractions[2] = {fraction(left, k, bits), fraction(right, k, bits)};
 #pragma GCC unroll 4
     for (int r = 0; r < rows; r++) {
