@@ -30,6 +30,8 @@ int64_t kernel_matrix_units(const kernel_matrix_t *matrix) {
 int64_t kernel_matrix_grain(const kernel_matrix_t *matrix) {
   int64_t rows =
       kernel_matrix_block_rows(matrix) < matrix->rows ? kernel_matrix_block_rows(matrix) : matrix->rows;
+  // Few rows take the time of reading the weights.
+  rows = rows < MATRIX_ROWS ? MATRIX_ROWS : rows;
   return GRAIN / (rows * matrix->depth * KERNEL_MATRIX_PANEL) + 1;
 }
 
@@ -39,6 +41,7 @@ void kernel_matrix_run(const kernel_matrix_t *matrix, const kernel_matrix_data_t
   while (begin < end) {
     int64_t panel = begin % panels;
     int64_t last = end - begin < panels - panel ? panel + (end - begin) : panels;
+    last = matrix->rows < MATRIX_ROWS ? panel + 1 : last;  // read from front to back
     int64_t row = begin / panels * kernel_matrix_block_rows(matrix);
     int64_t next = row + kernel_matrix_block_rows(matrix);
     kernel_matrix_block(matrix, data, row, next < matrix->rows ? next : matrix->rows, panel, last);

@@ -247,7 +247,9 @@ cleave_status_t onednn_emit_product(onednn_plan_t *plan, const onednn_kernel_t *
     ONEDNN_TRY(onednn_product_bias(plan, &product, &folding, &context.bias_tensor));
     context.bias = context.bias_tensor.layout;
   }
-  if (constant && type == dnnl_f32 && product.tall && product.a.dims[0] <= ONEDNN_FEW_ROWS) {
+  // Panels are read faster; weights that the model has transposed need no copy.
+  bool is_few = product.a.dims[0] <= ONEDNN_FEW_ROWS && (flip_b || !kernel_matrix_runs_here());
+  if (constant && type == dnnl_f32 && product.tall && is_few) {
     return run_few_rows(plan, kernel, &product, &folding, &context);
   }
   if (constant && type == dnnl_f32 && product.tall && kernel_matrix_runs_here()) {
