@@ -364,7 +364,11 @@ UNIT_TEST(products_of_few_rows_are_loops_that_read_the_weights_once) {
                      m, k, n, k, k, n, n, n, m, n, m, n, m, n, m, n, m, 2 * n);
       onednn_case(text, 2e-6);
       read_labels(text, labels, sizeof(labels));
-      ck_assert_msg(onednn_occurrences(labels, "matmul loop") == (m <= 4 ? 2 : 0), "%d rows: %s", m, labels);
+      // With AVX2 and no AVX-512, weights that the model has as [K,N] are packed for tiles.
+      int loops = onednn_occurrences(labels, "matmul loop");
+      int tiles = onednn_occurrences(labels, "matmul tiles");
+      bool is_right = m <= 4 ? loops >= 1 && loops + tiles == 2 : loops == 0;
+      ck_assert_msg(is_right, "%d rows: %s", m, labels);
     }
   }
 }
