@@ -365,8 +365,8 @@ UNIT_TEST(products_of_few_rows_are_loops_that_read_the_weights_once) {
       onednn_case(text, 2e-6);
       read_labels(text, labels, sizeof(labels));
       // With AVX2 and no AVX-512, weights that the model has as [K,N] are packed for tiles.
-      int loops = onednn_occurrences(labels, "matmul loop");
-      int tiles = onednn_occurrences(labels, "matmul tiles");
+      uint32_t loops = onednn_occurrences(labels, "matmul loop");
+      uint32_t tiles = onednn_occurrences(labels, "matmul tiles");
       bool is_right = m <= 4 ? loops >= 1 && loops + tiles == 2 : loops == 0;
       ck_assert_msg(is_right, "%d rows: %s", m, labels);
     }
