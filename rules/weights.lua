@@ -35,4 +35,23 @@ return ruleset {
     expect = { narrow_matmul = 1, narrow_gemm = 1, DequantizeLinear = 2, fusions = 0 },
     equal = { rtol = 0.02, atol = 0.05 },
   },
+  test "blocks of 64 with zero points, in 4 bits" {
+    graph = function(g, x)
+      return g.MatMul(g.Gemm(x, g.weight { 64, 128 }), g.weight { 128, 40 })
+    end,
+    inputs = { x = { 1, 64 } },
+    options = { weights = "int4", block = 64, zero_points = true },
+    expect = { narrow_matmul = 1, narrow_gemm = 1, DequantizeLinear = 2 },
+    equal = { rtol = 0.2, atol = 1 },
+  },
+  test "what is kept, and weights that are computed, stay" {
+    graph = function(g, x, y)
+      return g.MatMul(g.Gemm(x, g.weight { 64, 32 }), y)
+    end,
+    inputs = { x = { 1, 64 }, y = { 32, 40 } },
+    options = { weights = "int8", keep = { "Gemm" } },
+    expect = { MatMul = 1, Gemm = 1 },
+    expect_not = { "narrow_matmul", "narrow_gemm" },
+    equal = true,
+  },
 }
