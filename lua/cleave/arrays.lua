@@ -45,8 +45,6 @@ end
 local function call(op, ...)
   if constants then
     return add_node(op, ...)
-  elseif record.is_on() then
-    return record.call(op, ...)
   end
   return host.call_arrays(op, ...)
 end
@@ -244,12 +242,14 @@ local function trace(body, arrays, has_gradients)
 end
 
 -- A function that is traced for each signature of its arguments; `inside` is what it is to a
--- function that is being traced or recorded itself.
-local function compile(body, has_gradients, inside)
+-- function that is being traced itself, and `recorded` to one that is being recorded.
+local function compile(body, has_gradients, inside, recorded)
   local compiled = {}
   return function(...)
-    if constants or record.is_on() then
+    if constants then
       return inside(...)
+    elseif recorded and record.is_on() then
+      return recorded(...)
     end
     local arrays = table.pack(...)
     local key = signature(arrays)
@@ -269,7 +269,7 @@ end
 ---@return T
 function nd.hybrid(body)
   check.type(0, "nd.hybrid", body, "function")
-  return compile(body, false, body)
+  return compile(body, false, body, body)
 end
 
 ---A function that returns what `body` returns, and after it the gradients of the first of these (of
@@ -280,17 +280,17 @@ end
 function nd.gradient(body)
   check.type(0, "nd.gradient", body, "function")
   return compile(body, true, function()
-    error("nd.gradient: not inside of a compiled or recorded function", 3)
+    error("nd.gradient: not inside of a compiled function", 3)
   end)
 end
 
 ---Gradients of what a function computes, call by call; see record.lua. Conditions and loops may
 ---depend on values: each run has the gradients of the calls that it made.
-function nd.record(body, parameters)
+function nd.record(body, parameters, heads)
   if constants then
     error("nd.record: not inside of a compiled function", 2)
   end
-  return record.record(body, parameters)
+  return record.record(body, parameters, heads)
 end
 
 nd.pause = record.pause

@@ -2,6 +2,8 @@
 // Built with the functions that readers use, so that the result is as whole as any graph.
 #include "graph/extract.h"
 
+#include "graph/order.h"
+
 typedef struct extraction {
   const cleave_graph_t *from;
   cleave_graph_t *to;
@@ -111,5 +113,38 @@ cleanup:
   cleave_graph_destroy(extraction.to);
   cleave_array_free(&extraction.operands);
   cleave_free(extraction.values);
+  return status;
+}
+
+static cleave_status_t insert(extraction_t *extraction, const cleave_value_t *inputs, cleave_node_t *order,
+                              cleave_value_t *out_outputs, cleave_error_t *error) {
+  const cleave_graph_t *from = extraction->from;
+  CLEAVE_TRY(cleave_graph_topological_order(from, order, NULL, error));
+  for (uint32_t k = 0; k < cleave_graph_value_bound(from); k++) {
+    extraction->values[k] = CLEAVE_VALUE_NONE;
+  }
+  for (size_t k = 0; k < from->inputs.count; k++) {
+    extraction->values[from->inputs.items[k].index] = inputs[k];
+  }
+  for (size_t k = 0; k < from->live_node_count; k++) {
+    CLEAVE_TRY(add_node(extraction, order[k], error));
+  }
+  for (size_t k = 0; k < from->outputs.count; k++) {
+    CLEAVE_TRY(find_operand(extraction, cleave_graph_output(from, k), &out_outputs[k], error));
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_graph_insert(const cleave_graph_t *graph, const cleave_value_t *inputs,
+                                    cleave_graph_t *to, cleave_value_t *out_outputs, cleave_error_t *error) {
+  extraction_t extraction = {.from = graph, .to = to};
+  cleave_node_t *order = cleave_allocate(graph->live_node_count + 1, sizeof *order);
+  extraction.values = cleave_allocate((size_t)cleave_graph_value_bound(graph) + 1, sizeof *extraction.values);
+  cleave_status_t status = order != NULL && extraction.values != NULL
+                               ? insert(&extraction, inputs, order, out_outputs, error)
+                               : cleave_error_out_of_memory(error);
+  cleave_array_free(&extraction.operands);
+  cleave_free(extraction.values);
+  cleave_free(order);
   return status;
 }

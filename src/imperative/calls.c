@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "imperative/operators.h"
+#include "imperative/record.h"
 #include "ops/custom.h"
 
 /* A program that never waits is held up when it is MAX_AHEAD calls ahead, so that it does not fill the memory
@@ -242,6 +243,9 @@ cleave_status_t imperative_operator_run(cleave_imperative_t *imperative, imperat
   if (status == CLEAVE_OK && waits) {
     const void *data = NULL;
     status = cleave_array_data(outputs[0], &data, error);
+  }
+  if (status == CLEAVE_OK) {
+    status = record_note(imperative, compiled, inputs, outputs, error);
   }
   if (status != CLEAVE_OK) {
     release_all(outputs, compiled->output_count);

@@ -174,16 +174,15 @@ cleave_status_t imperative_compile(cleave_imperative_t *imperative, const impera
   return make_session(imperative, NULL, 0, compiled, error);
 }
 
-/* Takes the place of compiled->model: with gradients of the first output by some of the first inputs. */
-static cleave_status_t add_gradients(imperative_operator_t *compiled, uint32_t gradient_inputs,
-                                     cleave_error_t *error) {
+/* Takes the place of compiled->model: with gradients of the first output by the inputs. */
+static cleave_status_t add_gradients(imperative_operator_t *compiled, cleave_error_t *error) {
   const cleave_graph_t *graph = cleave_model_graph(compiled->model);
   const char **names = cleave_allocate(graph->inputs.count, sizeof *names);
   if (names == NULL) {
     return cleave_error_out_of_memory(error);
   }
   size_t count = 0;
-  for (size_t k = 0; k < graph->inputs.count && k < gradient_inputs; k++) {
+  for (size_t k = 0; k < graph->inputs.count; k++) {
     cleave_value_t value = graph->inputs.items[k];
     if (cleave_dtype_is_float((cleave_dtype_t)cleave_graph_value(graph, value)->dtype)) {
       names[count++] = cleave_value_name(graph, value);
@@ -205,8 +204,8 @@ static cleave_status_t add_gradients(imperative_operator_t *compiled, uint32_t g
 static cleave_status_t compile_graph(cleave_imperative_t *imperative,
                                      const imperative_graph_options_t *options,
                                      imperative_operator_t *compiled, cleave_error_t *error) {
-  if (options->gradient_inputs > 0) {
-    CLEAVE_TRY(add_gradients(compiled, options->gradient_inputs, error));
+  if (options->has_gradients) {
+    CLEAVE_TRY(add_gradients(compiled, error));
   }
   const cleave_graph_t *graph = cleave_model_graph(compiled->model);
   compiled->input_count = (uint32_t)graph->inputs.count;

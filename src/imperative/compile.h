@@ -29,9 +29,8 @@ CLEAVE_MUST_USE cleave_status_t imperative_compile(cleave_imperative_t *imperati
 typedef struct imperative_graph_options {
   const cleave_rule_source_t *rules; /* that partition it; without any, the backend gets what it supports */
   size_t rule_count;
-  /* After its outputs come the gradients of the first, summed, of each floating-point input among as many of
-   * the first inputs; 0: none, UINT32_MAX: of all. */
-  uint32_t gradient_inputs;
+  /* After its outputs come the gradients of the first, summed, by each floating-point input. */
+  bool has_gradients;
 } imperative_graph_options_t;
 
 /* The same of a whole graph, which it takes over, also when it fails. Its inputs and outputs are those of the

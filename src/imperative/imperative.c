@@ -5,6 +5,7 @@
 
 #include "backend/registry/registry.h"
 #include "imperative/operators.h"
+#include "imperative/record.h"
 
 enum { DEFAULT_POOL_BYTES = 512 << 20 };
 
@@ -91,6 +92,7 @@ void cleave_imperative_destroy(cleave_imperative_t *imperative) {
     return;
   }
   cleave_engine_destroy(imperative->engine);
+  record_forms_clear(imperative);
   imperative_table_clear(imperative);
   imperative_calls_free(imperative);
   cleave_array_free(&imperative->key);

@@ -13,6 +13,7 @@
 
 typedef struct imperative_operator imperative_operator_t;
 typedef struct imperative_call imperative_call_t;
+typedef struct record_form record_form_t;
 
 struct cleave_array {
   cleave_imperative_t *owner;
@@ -24,6 +25,7 @@ struct cleave_array {
   int64_t count;
   size_t bytes;
   void *data;
+  bool is_literal;  /* numbers of a program's text: constants of graphs that are made of its calls */
   bool is_computed; /* false: the call that should have done it has not run, or failed */
 };
 
@@ -43,7 +45,8 @@ struct cleave_imperative {
   cleave_program_cache_t *programs;
   pthread_mutex_t lock; /* of what follows */
   imperative_table_t table;
-  CLEAVE_ARRAY(unsigned char) key; /* of the operator that is looked up */
+  CLEAVE_ARRAY(unsigned char) key;     /* of the operator that is looked up */
+  CLEAVE_ARRAY(record_form_t *) forms; /* of gradients that were compiled */
   imperative_call_t *free_calls;
   uint32_t ahead; /* calls that were pushed and have not run */
   pthread_cond_t caught_up;

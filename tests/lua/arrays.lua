@@ -182,7 +182,7 @@ same(total:item(), recorded(kernel, bias):item(), "result of recorded calls")
 same(sums:shape(), { 2, 3 }, "another result of recorded calls")
 local function near(found, expected, what)
   for k = 1, #expected do
-    same(math.abs(found[k] - expected[k]) < 1e-7, true, what .. "[" .. k .. "]")
+    same(math.abs(found[k] - expected[k]) < 1e-7 * (1 + math.abs(expected[k])), true, what .. "[" .. k .. "]")
   end
 end
 local along_kernel = by_differences(function(u) return recorded(u, bias) end, kernel)
@@ -226,13 +226,50 @@ end, v)
 fails("to return an array first, found 3", nd.record, function() return 3 end, { v })
 fails("parameter 2: expected an array of floating%-point numbers, found one of int64", nd.record,
   function() return v end, { v, order })
-fails("not inside of another", nd.record, function() return nd.record(record, {}) end, {})
 fails("not inside of a compiled function", nd.hybrid(function()
   return nd.record(record, {})
 end), v)
-fails("not inside of a compiled or recorded", nd.record, function()
-  return descend(x, weights)
-end, {})
+fails("head 2: expected an array of floating%-point numbers, found 3", nd.record,
+  function() return v, v end, { v }, { v, 3 })
+fails("head 1: expected an array of the dtype and shape", nd.record,
+  function() return v end, { v }, { nd.ones({ 2 }, "float64") })
+
+-- Heads: what results are multiplied with before they are summed; several results.
+local heads = { nd.array({ 1, 10, 100, 1000 }, "float64"), false }
+local by_heads = select(3, nd.record(function() return v * v, v * 3 end, { v }, heads))[1]
+same(by_heads:elements(), { 5, 43, 603, 8003 }, "gradients of two results with a head for one")
+
+-- Gradients are calls: of the third order, and along a value between.
+local w = nd.array({ 0.5, -1, 2 }, "float64")
+local third = select(2, nd.record(function()
+  local second = select(2, nd.record(function()
+    local first = select(2, nd.record(function() return w * w * nd.Exp(w) end, { w }))[1]
+    return first
+  end, { w }))[1]
+  return second
+end, { w }))[1]:elements()
+for k, number in ipairs(w:elements()) do
+  local expected = (number * number + 6 * number + 6) * math.exp(number)
+  same(math.abs(third[k] - expected) < 1e-12 * (1 + math.abs(expected)), true, "third derivative")
+end
+local penalty, penalized = nd.record(function()
+  local y, _, inner = nd.record(function() return recorded(kernel, bias) end, { kernel })
+  return y + nd.ReduceSum(inner[1] * inner[1], { keepdims = 0 })
+end, { kernel, bias })
+same(penalty:item() > recorded(kernel, bias):item(), true, "a penalty on gradients")
+local function penalize(k, shift)
+  local y, _, inner = nd.record(function() return recorded(k, shift) end, { k })
+  return y + nd.ReduceSum(inner[1] * inner[1], { keepdims = 0 })
+end
+near(penalized[2]:elements(), by_differences(function(u) return penalize(kernel, u) end, bias),
+  "bias, of a penalty on gradients")
+same(slope(function()
+  local u = v * v
+  return select(2, nd.record(function() return u * u * v end, { u }))[1]
+end, v), { 6, 24, 54, 96 }, "a gradient by a value between")
+local along = nd.gradient(function(u) return nd.ReduceSum(u * u * u, { keepdims = 0 }) end)
+same(slope(function() return (select(2, along(v))) end, v), { 6, 12, 18, 24 },
+  "a compiled gradient inside")
 fails("a stranger", nd.record, function() error("a stranger") end, {})
 same(slope(function() return v * v end, v), { 2, 4, 6, 8 }, "after a failed function")
 

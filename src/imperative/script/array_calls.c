@@ -33,7 +33,9 @@ static cleave_array_t *read_input(const cleave_invocation_t *call, int index, ui
                         cleave_invocation_place(call, port, place), luaL_typename(state, index));
   }
   cleave_dtype_t dtype = type == LUA_TTABLE ? CLEAVE_DTYPE_UNKNOWN : number_dtype(call);
-  return array_handle_constant(state, array_script_of(state)->imperative, index, dtype);
+  array = array_handle_constant(state, array_script_of(state)->imperative, index, dtype);
+  array->is_literal = true;
+  return array;
 }
 
 /* An attribute that is a tensor: kept by the graph of constants. */

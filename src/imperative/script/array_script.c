@@ -6,6 +6,7 @@
 #include "imperative/script/array_calls.h"
 #include "imperative/script/array_handle.h"
 #include "imperative/script/array_state.h"
+#include "imperative/script/recorded.h"
 #include "imperative/script/traced.h"
 #include "script/sandbox/host.h"
 #include "script/state/chunk.h"
@@ -39,6 +40,7 @@ static void open_globals(lua_State *state, void *context) {
   cleave_builder_register(state);
   array_calls_register(state);
   array_handle_register(state);
+  recorded_register(state);
   traced_register(state);
   array_handle_define(state);
   lua_setfield(state, -2, "array_metatable");

@@ -75,14 +75,6 @@ static int host_trace_constant(lua_State *state) {
   return 1;
 }
 
-/* (operator) -> does it draw random numbers? Not Dropout, which nothing computes but in inference. */
-static int host_op_draws(lua_State *state) {
-  luaL_checktype(state, 1, LUA_TLIGHTUSERDATA);
-  const cleave_op_t *op = lua_touserdata(state, 1);
-  lua_pushboolean(state, (op->flags & (CLEAVE_OP_RANDOM | CLEAVE_OP_POINTWISE)) == CLEAVE_OP_RANDOM);
-  return 1;
-}
-
 static int collect(lua_State *state) {
   imperative_operator_t **compiled = lua_touserdata(state, 1);
   imperative_operator_release(*compiled);
@@ -90,16 +82,13 @@ static int collect(lua_State *state) {
   return 0;
 }
 
-/* (gradients, values ...) -> the compiled function, whose outputs they are. Then come gradients of the first:
- * true: by all inputs, a number: by as many of the first, false: none. */
+/* (has_gradients, values ...) -> the compiled function, whose outputs they are; then the gradients of the
+ * first by all inputs. */
 static int host_trace_end(lua_State *state) {
   array_script_t *script = array_script_of(state);
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  uint32_t all = lua_toboolean(state, 1) ? UINT32_MAX : 0;
   const imperative_graph_options_t options = {
-      .rules = script->rules,
-      .rule_count = script->rule_count,
-      .gradient_inputs = lua_isinteger(state, 1) ? (uint32_t)lua_tointeger(state, 1) : all};
+      .rules = script->rules, .rule_count = script->rule_count, .has_gradients = lua_toboolean(state, 1)};
   int count = lua_gettop(state);
   for (int k = 2; k <= count; k++) {
     char name[32];
@@ -152,12 +141,9 @@ static int host_run_traced(lua_State *state) {
 }
 
 void traced_register(lua_State *state) {
-  static const luaL_Reg functions[] = {{"trace_begin", host_trace_begin},
-                                       {"trace_input", host_trace_input},
-                                       {"trace_constant", host_trace_constant},
-                                       {"trace_end", host_trace_end},
-                                       {"run_traced", host_run_traced},
-                                       {"op_draws", host_op_draws},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"trace_begin", host_trace_begin},       {"trace_input", host_trace_input},
+      {"trace_constant", host_trace_constant}, {"trace_end", host_trace_end},
+      {"run_traced", host_run_traced},         {NULL, NULL}};
   luaL_setfuncs(state, functions, 0);
 }

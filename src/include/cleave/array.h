@@ -109,6 +109,50 @@ CLEAVE_MUST_USE cleave_status_t cleave_array_call(cleave_imperative_t *imperativ
                                                   uint32_t attribute_count, cleave_array_t **outputs,
                                                   uint32_t output_count, cleave_error_t *error);
 
+/* ---- gradients ------------------------------------------------------------------------------------ */
+
+/* The calls of a thread while they are noted, in order, with their arrays, which live until the record is
+ * destroyed. Records of a thread may be nested; each gets the calls of those inside of it. */
+typedef struct cleave_record cleave_record_t;
+
+/* From here on the calls of this thread are noted. */
+CLEAVE_MUST_USE cleave_status_t cleave_record_begin(cleave_imperative_t *imperative,
+                                                    cleave_record_t **out_record, cleave_error_t *error);
+/* By the same thread: no more are noted. */
+void cleave_record_end(cleave_record_t *record);
+/* Ends it if that was not done. Arrays of the environment are released before it; so are records. NULL is a
+ * no-op. */
+void cleave_record_destroy(cleave_record_t *record);
+
+/* Between the two no record of this thread notes its calls: gradients do not pass them. May be nested. */
+void cleave_record_pause(void);
+void cleave_record_resume(void);
+
+typedef struct cleave_record_request {
+  size_t size;                    /* sizeof(cleave_record_request_t) */
+  cleave_array_t *const *results; /* that are differentiated, of floating-point numbers */
+  /* By result: what its elements are multiplied by before all are summed; of its dtype and shape. NULL, the
+   * list or one of it: ones. */
+  cleave_array_t *const *heads;
+  uint32_t result_count;
+  cleave_array_t *const *parameters; /* that are differentiated by, of floating-point numbers */
+  uint32_t parameter_count;
+  const cleave_rule_source_t *rules; /* that partition the graph of the gradients; of none, the backend gets
+                                        what it supports */
+  size_t rule_count;
+} cleave_record_request_t;
+
+/* The gradient of the sum of the results by each parameter, of the parameter's dtype and shape; zeros if no
+ * result depends on it through the calls that were noted. `gradients` gets new arrays; all NULL on failure.
+ * They are computed like the results of other calls, by one graph that is compiled once for the same calls,
+ * types and rules; it reads what the noted calls computed, and computes none of it again. As long as records
+ * of this thread are open, this is a call that they note, so that a gradient can be differentiated. What is
+ * drawn at random is like an array from elsewhere. CLEAVE_ERROR_UNSUPPORTED: an operator on the way has no
+ * gradient. */
+CLEAVE_MUST_USE cleave_status_t cleave_record_gradient(cleave_record_t *record,
+                                                       const cleave_record_request_t *request,
+                                                       cleave_array_t **gradients, cleave_error_t *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -155,17 +155,13 @@ static cleave_status_t add_outputs(job_t *job, const char *loss, const char *con
   return CLEAVE_OK;
 }
 
-static cleave_status_t build(job_t *job, cleave_value_t loss, cleave_error_t *error) {
+static cleave_status_t build(job_t *job, cleave_value_t loss, const cleave_value_t *wrt, size_t wrt_count,
+                             cleave_value_t *out_gradients, cleave_error_t *error) {
   cleave_gradient_rules_t rules = {.items = job->rules.items, .count = job->rules.count};
-  cleave_gradient_request_t request = {
-      .rules = &rules, .loss = loss, .wrt = job->wrt.items, .wrt_count = job->wrt.count};
+  cleave_gradient_request_t request = {.rules = &rules, .loss = loss, .wrt = wrt, .wrt_count = wrt_count};
   cleave_editor_t editor;
-  job->gradients = cleave_allocate_zeroed(job->wrt.count + 1, sizeof *job->gradients);
-  if (job->gradients == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
   cleave_editor_init(&editor, job->graph, NULL);
-  cleave_status_t status = cleave_gradient_build(&editor, &request, job->gradients, error);
+  cleave_status_t status = cleave_gradient_build(&editor, &request, out_gradients, error);
   cleave_editor_deinit(&editor);
   return status;
 }
@@ -273,7 +269,9 @@ cleave_status_t cleave_model_gradient_by(cleave_model_t *model, const cleave_gra
   CLEAVE_TRY_CLEANUP(cleave_gradient_find_value(job.graph, "loss", order->loss, &loss, error));
   CLEAVE_TRY_CLEANUP(find_wrt(&job, order->wrt, order->wrt_count, error));
   CLEAVE_TRY_CLEANUP(load_rules(&job, model->context, order->list, error));
-  CLEAVE_TRY_CLEANUP(build(&job, loss, error));
+  job.gradients = cleave_allocate_zeroed(job.wrt.count + 1, sizeof *job.gradients);
+  CLEAVE_TRY_CLEANUP(job.gradients == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK);
+  CLEAVE_TRY_CLEANUP(build(&job, loss, job.wrt.items, job.wrt.count, job.gradients, error));
   CLEAVE_TRY_CLEANUP(add_outputs(&job, order->loss, order->wrt, error));
   CLEAVE_TRY_CLEANUP(recompute(&job, order, first_backward, error));
   if (order->open) {
@@ -283,6 +281,19 @@ cleave_status_t cleave_model_gradient_by(cleave_model_t *model, const cleave_gra
   job.graph = NULL;
   status = cleave_model_create_sharing_take(graph, model, out_model, error);
 cleanup:
+  job_deinit(&job);
+  return status;
+}
+
+cleave_status_t cleave_graph_add_gradients(cleave_graph_t *graph, cleave_value_t loss,
+                                           const cleave_value_t *wrt, size_t wrt_count,
+                                           cleave_value_t *out_gradients, cleave_error_t *error) {
+  job_t job = {.graph = graph};
+  cleave_status_t status = load_rules(&job, graph->context, NULL, error);
+  if (status == CLEAVE_OK) {
+    status = build(&job, loss, wrt, wrt_count, out_gradients, error);
+  }
+  job.graph = NULL; /* the caller's */
   job_deinit(&job);
   return status;
 }

@@ -21,6 +21,13 @@ CLEAVE_MUST_USE cleave_status_t cleave_model_gradient_by(cleave_model_t *model,
                                                          const cleave_gradient_order_t *order,
                                                          cleave_model_t **out_model, cleave_error_t *error);
 
+/* Adds to a graph, whose types are inferred, the gradients of a value by the rules that come with cleave
+ * (partition/gradient/gradient.h). The graph must be discarded if this fails. */
+CLEAVE_MUST_USE cleave_status_t cleave_graph_add_gradients(cleave_graph_t *graph, cleave_value_t loss,
+                                                           const cleave_value_t *wrt, size_t wrt_count,
+                                                           cleave_value_t *out_gradients,
+                                                           cleave_error_t *error);
+
 /* What was loaded, for an order. Borrowed. */
 const cleave_rule_list_t *cleave_rule_files_list(const cleave_rule_files_t *files);
 
