@@ -182,7 +182,8 @@ same(total:item(), recorded(kernel, bias):item(), "result of recorded calls")
 same(sums:shape(), { 2, 3 }, "another result of recorded calls")
 local function near(found, expected, what)
   for k = 1, #expected do
-    same(math.abs(found[k] - expected[k]) < 1e-7 * (1 + math.abs(expected[k])), true, what .. "[" .. k .. "]")
+    local allowed = 1e-7 * (1 + math.abs(expected[k]))
+    same(math.abs(found[k] - expected[k]) < allowed, true, what .. "[" .. k .. "]")
   end
 end
 local along_kernel = by_differences(function(u) return recorded(u, bias) end, kernel)
