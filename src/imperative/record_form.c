@@ -120,7 +120,7 @@ static cleave_status_t add_input(building_t *building, uint32_t number, cleave_v
                                  cleave_error_t *error) {
   const cleave_array_t *array = building->way->arrays.items[number];
   char name[32];
-  (void)snprintf(name, sizeof name, "array_%u", (unsigned)number);
+  (void)snprintf(name, sizeof name, "array_%zu", building->inputs.count);
   CLEAVE_ARRAY_PUSH(&building->inputs, number, error);
   return cleave_graph_add_input(building->graph, name, array->dtype, array->rank, array->dims, out_value,
                                 error);
@@ -194,7 +194,8 @@ static cleave_status_t add_loss(building_t *building, cleave_value_t *out_loss, 
     }
     CLEAVE_TRY(value_of(building, way->ends.items[k], &pair[0], error));
     if (way->ends.items[count + k] != RECORD_NONE) {
-      CLEAVE_TRY(value_of(building, way->ends.items[count + k], &pair[1], error));
+      /* A value of its own: no gradient passes a head, also if it is an array on the way. */
+      CLEAVE_TRY(add_input(building, way->ends.items[count + k], &pair[1], error));
       CLEAVE_TRY(add_op(graph, "Mul", pair, 2, &pair[0], error));
     }
     CLEAVE_TRY(add_op(graph, "ReduceSum", pair, 1, &pair[0], error));

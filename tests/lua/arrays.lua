@@ -240,6 +240,9 @@ local heads = { nd.array({ 1, 10, 100, 1000 }, "float64"), false }
 local by_heads = select(3, nd.record(function() return v * v, v * 3 end, { v }, heads))[1]
 same(by_heads:elements(), { 5, 43, 603, 8003 }, "gradients of two results with a head for one")
 
+local by_itself = select(2, nd.record(function() return v * v end, { v }, { v }))[1]
+same(by_itself:elements(), { 2, 8, 18, 32 }, "a head that is a parameter")
+
 -- Gradients are calls: of the third order, and along a value between.
 local w = nd.array({ 0.5, -1, 2 }, "float64")
 local third = select(2, nd.record(function()
