@@ -385,6 +385,7 @@ UNIT_TEST(counts_tests_and_negative_ones) {
         "region 'x' { ops = { 'Exp' } },\n"
         "test 'a' { graph = function(g, x) return x end, expect = { x = 1 } } }",
         CLEAVE_LINT_NOTE, "untested:2 no-negative-test:2");
+  lints(SET "stage 'x' { of = function() return 0 end } }", CLEAVE_LINT_NOTE, "untested:2");
 }
 
 UNIT_MAIN("rule_tests")
