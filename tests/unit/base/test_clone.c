@@ -125,7 +125,7 @@ UNIT_TEST(a_copy_to_rewrite_keeps_symbols_and_custom_operators) {
 UNIT_TEST(attributes_of_a_copy_have_room_to_grow) {
   cleave_graph_t *graph = NULL;
   cleave_node_t node;
-  char name[8];
+  char name[16];
   unit_ok(cleave_graph_create(&graph, e));
   unit_ok(cleave_graph_add_node(graph, cleave_op_find("", "Relu"), "r", NULL, 0, 1, &node, e));
   for (int count = 0; count < 9; count++) {
