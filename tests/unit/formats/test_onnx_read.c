@@ -423,8 +423,8 @@ UNIT_TEST(refuses_functions_that_call_themselves) {
 
 UNIT_TEST(refuses_functions_that_explode) {
   onnx_builder_t b;
-  char name[8];
-  char callee[8];
+  char name[16];
+  char callee[16];
   onnx_begin(&b, 8, 17);
   for (int k = 0; k < 30; k++) { /* each calls the next one four times: 4^29 nodes */
     (void)snprintf(name, sizeof name, "f%d", k);
