@@ -436,7 +436,7 @@ typedef struct totals {
   uint32_t fusions;
   uint32_t large_fusions;
   uint32_t regions;
-  uint32_t notes[CLEAVE_PLAN_NOTE_LIMIT + 1];
+  uint32_t notes[CLEAVE_PLAN_NOTE_OUTPUT + 1];
 } totals_t;
 
 static void run_seeds(uint32_t first, uint32_t count, totals_t *totals) {
