@@ -105,7 +105,9 @@ static void reach_backward(record_way_t *way, array_index_t *index) {
     }
   }
   way->calls.count -= kept;
-  memmove(way->calls.items, way->calls.items + kept, way->calls.count * sizeof *way->calls.items);
+  if (way->calls.count > 0) {
+    memmove(way->calls.items, way->calls.items + kept, way->calls.count * sizeof *way->calls.items);
+  }
 }
 
 static cleave_status_t number(record_way_t *way, array_index_t *index, cleave_array_t *array,

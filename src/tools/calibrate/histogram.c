@@ -48,10 +48,16 @@ static void reach(cleave_histogram_t *histogram, double size) {
   histogram->limit = limit;
 }
 
-static void count(cleave_histogram_t *histogram, const float *numbers, size_t amount) {
+static float number_at(const void *numbers, size_t index) {
+  float number;
+  memcpy(&number, (const char *)numbers + index * sizeof number, sizeof number);
+  return number;
+}
+
+static void count(cleave_histogram_t *histogram, const void *numbers, size_t amount) {
   double scale = histogram->limit > 0.0 ? (double)HALF / histogram->limit : 0.0;
   for (size_t k = 0; k < amount; k++) {
-    double number = (double)numbers[k];
+    double number = (double)number_at(numbers, k);
     if (!isfinite(number)) {
       continue;
     }
@@ -65,14 +71,15 @@ static void count(cleave_histogram_t *histogram, const float *numbers, size_t am
   }
 }
 
-void cleave_histogram_add(cleave_histogram_t *histogram, const float *numbers, size_t amount) {
+void cleave_histogram_add(cleave_histogram_t *histogram, const void *numbers, size_t amount) {
   float low = INFINITY;
   float high = -INFINITY;
   size_t finite = 0;
   for (size_t k = 0; k < amount; k++) {
-    if (isfinite(numbers[k])) {
-      low = numbers[k] < low ? numbers[k] : low;
-      high = numbers[k] > high ? numbers[k] : high;
+    float number = number_at(numbers, k);
+    if (isfinite(number)) {
+      low = number < low ? number : low;
+      high = number > high ? number : high;
       finite++;
     }
   }

@@ -25,7 +25,8 @@ typedef struct cleave_histogram {
 CLEAVE_MUST_USE cleave_status_t cleave_histogram_init(cleave_histogram_t *histogram, cleave_error_t *error);
 void cleave_histogram_deinit(cleave_histogram_t *histogram);
 
-void cleave_histogram_add(cleave_histogram_t *histogram, const float *numbers, size_t count);
+/* Adds so many floats, which need not be aligned: inputs may lie in mapped files. */
+void cleave_histogram_add(cleave_histogram_t *histogram, const void *numbers, size_t count);
 
 /* The range that holds `percent` of all numbers, the same share cut off on either side; by whole bins, within
  * min and max. There are bins, and something was seen. */
