@@ -2,6 +2,7 @@
 // Numbers as 8-bit integers. Neither branches nor calls inside the loops, so that they are vectorised; signs
 // are parameters of functions that are compiled once for each.
 #include <math.h>
+#include <string.h>
 
 #include "onednn/loops/loops.h"
 
@@ -51,14 +52,16 @@ static void dequantize_range(void *opaque, int64_t begin, int64_t end) {
   }
 }
 
-// Integers as bytes, of either sign: the lowest eight bits.
-ONEDNN_VECTOR static void write_bytes(const float *x, uint8_t *y, int64_t count, const onednn_bytes_t *to) {
+// Integers as bytes, of either sign: the lowest eight bits. Inputs of users may be unaligned.
+ONEDNN_VECTOR static void write_bytes(const void *x, uint8_t *y, int64_t count, const onednn_bytes_t *to) {
   const float scale = to->scale;
   const float zero = to->zero;
   const float low = to->is_signed ? -128.0F : 0.0F;
   const float high = to->is_signed ? 127.0F : 255.0F;
   for (int64_t k = 0; k < count; k++) {
-    y[k] = (uint8_t)(int32_t)saturated(rounded(x[k] / scale) + zero, low, high);
+    float number;
+    memcpy(&number, (const char *)x + k * (int64_t)sizeof number, sizeof number);
+    y[k] = (uint8_t)(int32_t)saturated(rounded(number / scale) + zero, low, high);
   }
 }
 
