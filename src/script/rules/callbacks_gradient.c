@@ -59,8 +59,9 @@ static void run_apply(lua_State *state, void *context) {
 static cleave_status_t apply(void *context, cleave_editor_t *editor, cleave_gradient_call_t *call,
                              cleave_error_t *error) {
   gradient_call_t gradient = {.rule = context, .call = call};
+  /* As much as a pass has: recurrent layers become the nodes of all their steps. */
   cleave_callback_t edit = {
-      .node = call->node, .body = run_apply, .context = &gradient, .budget = CLEAVE_SCRIPT_CALLBACK_BUDGET};
+      .node = call->node, .body = run_apply, .context = &gradient, .budget = CLEAVE_SCRIPT_PASS_BUDGET};
   cleave_status_t status = cleave_callback_edit(gradient.rule, &gradient.builder, editor, &edit, error);
   cleave_array_free(&gradient.builder.facts);
   cleave_arena_deinit(&gradient.builder.arena);

@@ -37,7 +37,7 @@
  * a twentieth of a core fails. */
 #define CLEAVE_SCRIPT_LOAD_BUDGET 2000u /* a rule file with all that it includes; the graph of a test */
 #define CLEAVE_SCRIPT_CALLBACK_BUDGET 100u
-#define CLEAVE_SCRIPT_PASS_BUDGET 2000u /* a pass over a whole graph */
+#define CLEAVE_SCRIPT_PASS_BUDGET 2000u /* a pass over a whole graph, the gradient of one node */
 #define CLEAVE_SCRIPT_MODEL_BUDGET 60000u
 #define CLEAVE_SCRIPT_WALL_LIMIT(budget) \
   ((budget) > CLEAVE_SCRIPT_LOAD_BUDGET ? (budget) : CLEAVE_SCRIPT_LOAD_BUDGET)

@@ -17,8 +17,6 @@ cd "$work" || exit 1
 . "$2/tests/scripts/checks.sh"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export TMPDIR="$work" # Open MPI's folders
-# Open MPI itself leaves memory behind when it ends; test_together looks for leaks of cleave.
-export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 
 cat >net.lua <<'LUA'
 local x = g.input("x", "float64", { "N", 8 })
