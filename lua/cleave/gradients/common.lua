@@ -105,4 +105,20 @@ function M.known(value)
   return content
 end
 
+---Equal parts of a value along an axis, as a list.
+function M.parts(g, value, axis, count)
+  if count == 1 then
+    return { value }
+  end
+  return { g.Split(value, { axis = axis, num_outputs = count }) }
+end
+
+---x times the transposed weight, and the bias if there is one.
+function M.linear(g, x, weight, bias)
+  if bias then
+    return g.Gemm(x, weight, bias, { transB = 1 })
+  end
+  return g.Gemm(x, weight, { transB = 1 })
+end
+
 return M

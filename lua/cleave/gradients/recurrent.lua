@@ -7,18 +7,11 @@
 local common = include "common.lua"
 local layer_of = include "recurrent_steps.lua"
 local through = include "through.lua"
+local linear, parts = common.linear, common.parts
 
 -- A part of a value along an axis.
 local function part(g, value, axis, first, last)
   return g.Slice(value, { first }, { last }, { axis })
-end
-
--- Equal parts along an axis, as a list.
-local function parts(g, value, axis, count)
-  if count == 1 then
-    return { value }
-  end
-  return { g.Split(value, { axis = axis, num_outputs = count }) }
 end
 
 local function rows(g, value)
@@ -89,13 +82,6 @@ local function direction(g, node, d, steps, gates, name)
   end
   layer.before = joined(g, before, 0)
   return layer
-end
-
-local function linear(g, x, weight, bias)
-  if bias then
-    return g.Gemm(x, weight, bias, { transB = 1 })
-  end
-  return g.Gemm(x, weight, { transB = 1 })
 end
 
 -- ---- cells: return for each step, from the last one computed, what goes into the sums ----

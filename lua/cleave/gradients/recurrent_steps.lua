@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What a recurrent layer computes, step by step, of other operators: with every option.
 local common = include "common.lua"
+local linear, parts = common.linear, common.parts
 
 -- By name in small letters: what it computes, and the scales that it has, as they are by default.
 local FUNCTIONS = {
@@ -43,27 +44,13 @@ local function activations_of(node, directions)
   return result
 end
 
-local function linear(g, x, weight, bias)
-  if bias then
-    return g.Gemm(x, weight, bias, { transB = 1 })
-  end
-  return g.Gemm(x, weight, { transB = 1 })
-end
-
-local function split(g, value, axis, count)
-  if count == 1 then
-    return { value }
-  end
-  return { g.Split(value, { axis = axis, num_outputs = count }) }
-end
-
 local function stack(g, list, axis)
-  local parts = {}
+  local inputs = {}
   for k, value in ipairs(list) do
-    parts[k] = g.Unsqueeze(value, { axis })
+    inputs[k] = g.Unsqueeze(value, { axis })
   end
-  parts[#parts + 1] = { axis = axis }
-  return g.Concat(table.unpack(parts))
+  inputs[#inputs + 1] = { axis = axis }
+  return g.Concat(table.unpack(inputs))
 end
 
 -- One step: from what x gives to the gates, and the states, to the next states.
@@ -74,9 +61,9 @@ function CELLS.RNN(g, layer, a, h)
 end
 
 function CELLS.GRU(g, layer, a, h)
-  local xz, xr, xh = table.unpack(split(g, a, 1, 3))
-  local rz, rr, rh = table.unpack(split(g, layer.r, 0, 3))
-  local bz, br, bh = table.unpack(layer.rb and split(g, layer.rb, 0, 3) or {})
+  local xz, xr, xh = table.unpack(parts(g, a, 1, 3))
+  local rz, rr, rh = table.unpack(parts(g, layer.r, 0, 3))
+  local bz, br, bh = table.unpack(layer.rb and parts(g, layer.rb, 0, 3) or {})
   local z = layer.close(g, xz + linear(g, h, rz, bz), 1)
   local r = layer.close(g, xr + linear(g, h, rr, br), 1)
   local through
@@ -90,8 +77,8 @@ function CELLS.GRU(g, layer, a, h)
 end
 
 function CELLS.LSTM(g, layer, a, h, c)
-  local i, o, f, n = table.unpack(split(g, a + linear(g, h, layer.r, layer.rb), 1, 4))
-  local pi, po, pf = table.unpack(layer.p and split(g, layer.p, 0, 3) or {})
+  local i, o, f, n = table.unpack(parts(g, a + linear(g, h, layer.r, layer.rb), 1, 4))
+  local pi, po, pf = table.unpack(layer.p and parts(g, layer.p, 0, 3) or {})
   i = layer.close(g, pi and i + pi * c or i, 1)
   f = layer.attrs.input_forget ~= 0 and 1 - i or layer.close(g, pf and f + pf * c or f, 1)
   c = f * c + i * layer.close(g, n, 2)
@@ -110,7 +97,7 @@ local function run(g, layer, x, h, c, steps)
   end
   local width = g.Shape(x, { start = 2 })
   local rows = g.Reshape(x, g.Concat({ -1 }, width, { axis = 0 }))
-  local gates = split(g, linear(g, rows, layer.w, layer.wb), 0, steps)
+  local gates = parts(g, linear(g, rows, layer.w, layer.wb), 0, steps)
   for k = 1, steps do
     local t = is_reverse and not lengths and steps + 1 - k or k
     local next_h, next_c = layer.cell(g, layer, gates[t], h, c)
@@ -144,7 +131,7 @@ local function direction(g, node, d, functions, lengths, weights)
     layer[name] = own(value)
   end
   if layer.b then
-    layer.wb, layer.rb = table.unpack(split(g, layer.b, 0, 2))
+    layer.wb, layer.rb = table.unpack(parts(g, layer.b, 0, 2))
   end
   function layer.close(_, x, k)
     local clip = attrs.clip
