@@ -1,27 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The transforms of images, compiled for AVX2; numbers are side by side in eights. */
+/* The transforms of images and the products in between, compiled for AVX2 and for AVX-512. */
 #ifndef CLEAVE_KERNELS_WINOGRAD_TILES_H
 #define CLEAVE_KERNELS_WINOGRAD_TILES_H
 
 #include "kernels/winograd/winograd.h"
 
-/* Tiles [begin, end) of all images: of each channel of x, what the products read. `out`: [(tile + 2)^2] of
- * `apart` floats, in which a tile takes `inputs`. */
-void kernel_winograd_gather(const kernel_winograd_t *winograd, const float *x, int64_t begin, int64_t end,
-                            int64_t apart, float *out);
+/* Tiles [begin, end) of all images as the products read them. In floats. */
+typedef struct winograd_tiles {
+  float *data;
+  int64_t begin;
+  int64_t end;
+  int64_t apart; /* from one of the (tile + 2)^2 points to the next */
+  int64_t tile;  /* from a tile to the next */
+  int64_t block; /* from `lanes` channels to the next */
+} winograd_tiles_t;
 
 /* Products of tiles [begin, end) with a panel of 16 outputs: [(tile + 2)^2] of `apart` floats, in which a
  * tile takes 16. */
 typedef struct winograd_products {
   const kernel_winograd_data_t *data;
-  const float *from;
+  float *from;
   int64_t apart;
   int64_t begin;
   int64_t end;
 } winograd_products_t;
 
-/* Writes the results of those tiles and outputs. */
-void kernel_winograd_scatter(const kernel_winograd_t *winograd, const winograd_products_t *products,
-                             int64_t panel);
+typedef struct winograd_loops {
+  void (*gather)(const kernel_winograd_t *winograd, const float *x, const winograd_tiles_t *tiles);
+  /* With `count` panels from `panel` on; the products of a panel follow those of the one before. */
+  void (*multiply)(const kernel_winograd_t *winograd, const winograd_tiles_t *tiles,
+                   const winograd_products_t *products, int64_t panel, int64_t count);
+  /* Writes the results of those tiles, and of the outputs of a panel. */
+  void (*scatter)(const kernel_winograd_t *winograd, const winograd_products_t *products, int64_t panel);
+} winograd_loops_t;
+
+extern const winograd_loops_t kernel_winograd_avx2;
+extern const winograd_loops_t kernel_winograd_avx512;
 
 #endif /* CLEAVE_KERNELS_WINOGRAD_TILES_H */

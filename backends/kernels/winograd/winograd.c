@@ -3,20 +3,22 @@
 // of four panels stay in the second cache; weights are read once per block of tiles.
 #include "kernels/winograd/winograd.h"
 
-#include <math.h>
-
-#include "kernels/matrix/tiles.h"
+#include "kernels/instructions.h"
 #include "kernels/winograd/tiles.h"
 
-/* Tiles of a block times points of a tile, panels whose products are there at a time, and outputs that
- * threads rather share than tiles. */
-enum { BLOCK = 864, GROUP = 4, WIDE = 256 };
+/* Tiles of a block times points of a tile, for AVX-512 and for AVX2, panels whose products are there at a
+ * time, and outputs that threads rather share than tiles. */
+enum { BLOCK_WIDE = 1008, BLOCK = 864, GROUP = 4, WIDE = 256 };
 /* Keeps the matrices of a tile out of the same sets of the first cache. */
 enum { GAP = 16 };
-enum { PANEL = KERNEL_MATRIX_PANEL, WINDOW = 3 };
+enum { PANEL = 16, WINDOW = 3, LANES_AVX2 = 8, LANES_AVX512 = 16 };
 
-bool kernel_winograd_runs_here(void) {
-  return kernel_matrix_runs_here();
+int32_t kernel_winograd_lanes(void) {
+  switch (kernel_instructions(KERNEL_AVX512)) {
+    case KERNEL_AVX512: return LANES_AVX512;
+    case KERNEL_AVX2: return LANES_AVX2;
+    default: return 0;
+  }
 }
 
 static int64_t quotient_up(int64_t a, int64_t b) {
@@ -35,7 +37,8 @@ static int64_t count_points(const kernel_winograd_t *winograd) {
 kernel_winograd_cut_t kernel_winograd_cut(const kernel_winograd_t *winograd, int32_t threads) {
   int64_t tiles = count_tiles(winograd);
   int64_t panels = quotient_up(winograd->outputs, PANEL);
-  kernel_winograd_cut_t cut = {.blocks = quotient_up(tiles, BLOCK / count_points(winograd)), .parts = 1};
+  int64_t block = (winograd->lanes == LANES_AVX512 ? BLOCK_WIDE : BLOCK) / count_points(winograd);
+  kernel_winograd_cut_t cut = {.blocks = quotient_up(tiles, block), .parts = 1};
   if (threads > 1 && cut.blocks < 16 * threads && cut.blocks % threads != 0) {
     if (winograd->outputs >= WIDE || tiles < 2 * threads) {
       cut.parts = panels < threads ? panels : threads;
@@ -69,41 +72,31 @@ size_t kernel_winograd_scratch(const kernel_winograd_t *winograd, const kernel_w
 
 void kernel_winograd_run(const kernel_winograd_t *winograd, const kernel_winograd_cut_t *cut,
                          const kernel_winograd_data_t *data, int64_t unit, float *scratch) {
+  const bool is_wide = winograd->lanes == LANES_AVX512;
+  const winograd_loops_t *loops = is_wide ? &kernel_winograd_avx512 : &kernel_winograd_avx2;
   int64_t begin = unit / cut->parts * cut->tiles;
   int64_t left = count_tiles(winograd) - begin;
-  int64_t tiles = left < cut->tiles ? left : cut->tiles;
+  int64_t count = left < cut->tiles ? left : cut->tiles;
   int64_t panel = unit % cut->parts * cut->panels;
   int64_t panels = quotient_up(winograd->outputs, PANEL);
   int64_t end = panel + cut->panels < panels ? panel + cut->panels : panels;
   int64_t points = count_points(winograd);
-  int64_t apart = products_apart(cut);
-  float *products = scratch + points * tiles_apart(winograd, cut);
-  const kernel_matrix_t matrix = {.rows = tiles,
-                                  .columns = PANEL,
-                                  .depth = winograd->inputs,
-                                  .x_stride = winograd->inputs,
-                                  .y_stride = PANEL,
-                                  .low = -INFINITY,
-                                  .high = INFINITY};
-  kernel_winograd_gather(winograd, data->x, begin, begin + tiles, tiles_apart(winograd, cut), scratch);
+  // Narrow products read rows of all channels, wide ones 16 channels of all rows.
+  const winograd_tiles_t tiles = {.data = scratch,
+                                  .begin = begin,
+                                  .end = begin + count,
+                                  .apart = tiles_apart(winograd, cut),
+                                  .tile = is_wide ? LANES_AVX512 : winograd->inputs,
+                                  .block = is_wide ? count * LANES_AVX512 : LANES_AVX2};
+  winograd_products_t products = {
+      .data = data, .apart = products_apart(cut), .begin = begin, .end = begin + count};
+  loops->gather(winograd, data->x, &tiles);
   for (; panel < end; panel += GROUP) {
     int64_t group = end - panel < GROUP ? end - panel : GROUP;
-    for (int64_t point = 0; point < points; point++) {
-      for (int64_t k = 0; k < group; k++) {
-        const kernel_matrix_data_t product = {
-            .x = scratch + point * tiles_apart(winograd, cut),
-            .weights = data->weights + ((panel + k) * points + point) * winograd->inputs * PANEL,
-            .y = products + (k * points + point) * apart};
-        kernel_matrix_block(&matrix, &product, 0, tiles, 0, 1);
-      }
-    }
-    for (int64_t k = 0; k < group; k++) {
-      const winograd_products_t made = {.data = data,
-                                        .from = products + k * points * apart,
-                                        .apart = apart,
-                                        .begin = begin,
-                                        .end = begin + tiles};
-      kernel_winograd_scatter(winograd, &made, panel + k);
+    products.from = scratch + points * tiles.apart;
+    loops->multiply(winograd, &tiles, &products, panel, group);
+    for (int64_t k = 0; k < group; k++, products.from += points * products.apart) {
+      loops->scatter(winograd, &products, panel + k);
     }
   }
 }

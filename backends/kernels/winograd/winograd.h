@@ -2,7 +2,7 @@
 /*
  * Convolutions with windows of 3x3 and stride 1 by Winograd's algorithm (Lavin and Gray, "Fast algorithms for
  * convolutional neural networks"): a tile of 2x2 or 4x4 results takes 16 or 36 products per pair of channels
- * in place of 36 or 144. float32, for AVX2 without AVX-512, where oneDNN 2.6 has no such code.
+ * in place of 36 or 144. float32, for AVX2 and AVX-512.
  *
  * Points are 0, 1, -1 for tiles of 2x2, and 0, 5/8, -5/8, 3/2, -3/2 for tiles of 4x4 (those of oneDNN), with
  * infinity. Errors are within a few 1e-7 and 1e-6 of the largest result. Each result depends on its own tile
@@ -18,19 +18,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Channels that lie side by side. */
-enum { KERNEL_WINOGRAD_LANES = 8 };
-
 /* Points of tiles of 4x4, each of both signs. */
 #define KERNEL_WINOGRAD_P 0.625
 #define KERNEL_WINOGRAD_Q 1.5
 
-/* Images: blocks of 8 channels; channels last, or blocked by 8. Rows follow each other. In elements. */
+/* Images: blocks of 8 or 16 channels, `lanes`; channels last, or blocked. Rows follow each other. In
+ * elements. */
 typedef struct kernel_winograd_image {
   int64_t height;
   int64_t width;
   int64_t image; /* from an image to the next */
-  int64_t block; /* from 8 channels to the next 8 */
+  int64_t block; /* from `lanes` channels to the next */
   int64_t pixel;
 } kernel_winograd_image_t;
 
@@ -38,9 +36,10 @@ typedef struct kernel_winograd_image {
  * w[o, c, k, l]), x being 0 outside of the image, bound(v) = min(max(v, low), high), and slope v in place of
  * a negative v before that. Sizes are at least 1. */
 typedef struct kernel_winograd {
-  int32_t tile; /* 2 or 4 */
+  int32_t tile;  /* 2 or 4 */
+  int32_t lanes; /* channels that lie side by side: 8 for AVX2, 16 for AVX-512 */
   int64_t images;
-  int64_t inputs; /* channels: multiples of 8 */
+  int64_t inputs; /* channels: multiples of `lanes` */
   int64_t outputs;
   int64_t top; /* rows and columns of padding in front */
   int64_t left;
@@ -63,8 +62,8 @@ typedef struct kernel_winograd_data {
   float *y;          /* not x */
 } kernel_winograd_data_t;
 
-/* Does this processor run it? */
-bool kernel_winograd_runs_here(void);
+/* The most lanes that this processor runs; those of AVX2 run with AVX-512, too. 0: none. */
+int32_t kernel_winograd_lanes(void);
 
 /* How the work is cut for so many threads: units of work, none of which depends on another. */
 typedef struct kernel_winograd_cut {
@@ -80,7 +79,7 @@ int64_t kernel_winograd_units(const kernel_winograd_cut_t *cut);
 /* How many floats a unit needs as scratch memory. */
 size_t kernel_winograd_scratch(const kernel_winograd_t *winograd, const kernel_winograd_cut_t *cut);
 
-/* Computes a unit, if kernel_winograd_runs_here. Allocates nothing. */
+/* Computes a unit, of at most kernel_winograd_lanes. Allocates nothing. */
 void kernel_winograd_run(const kernel_winograd_t *winograd, const kernel_winograd_cut_t *cut,
                          const kernel_winograd_data_t *data, int64_t unit, float *scratch);
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Convolutions: their geometry and weights, the layout of images, and Winograd's algorithm by
- * kernels/winograd.
+ * Convolutions: their geometry and weights, the layout of images, Winograd's algorithm by kernels/winograd,
+ * windows of one pixel and depthwise ones by kernels for AVX-512.
  */
 #ifndef ONEDNN_CONVOLUTION_H
 #define ONEDNN_CONVOLUTION_H
 
+#include "kernels/matrix/activation.h"
 #include "onednn/emit/emit.h"
 
 CLEAVE_MUST_USE cleave_status_t onednn_emit_convolution(onednn_plan_t *plan, const onednn_kernel_t *kernel);
@@ -47,10 +48,11 @@ bool onednn_shuffles(const onednn_plan_t *plan);
  * oneDNN does. */
 int32_t onednn_winograd_tile(const onednn_plan_t *plan, const onednn_kernel_t *kernel);
 
-typedef struct onednn_winograd_request {
-  int32_t tile;
+/* A convolution as a step of ours. */
+typedef struct onednn_step_request {
+  int32_t tile; /* of Winograd's algorithm */
   onednn_tensor_t source;
-  onednn_tensor_t weights; /* constant: [outputs, inputs, 3, 3] */
+  onednn_tensor_t weights; /* constant, as the model has them but for scales */
   onednn_tensor_t bias;    /* if `has_bias` */
   bool has_bias;
   int64_t top; /* padding */
@@ -58,10 +60,31 @@ typedef struct onednn_winograd_request {
   onednn_shape_t shape; /* of the result */
   const onednn_post_t *posts;
   uint32_t post_count;
-} onednn_winograd_request_t;
+} onednn_step_request_t;
+
+/* Does the first post add a tensor of the result's shape? */
+bool onednn_adds_image(const onednn_plan_t *plan, const onednn_step_request_t *request);
+
+/* Memory for a result: that of `sum` (or NULL) if nobody reads it any more. */
+CLEAVE_MUST_USE cleave_status_t onednn_step_result(onednn_plan_t *plan, const onednn_step_request_t *request,
+                                                   uint32_t value, const onednn_layout_t *layout,
+                                                   const onednn_tensor_t *sum, onednn_tensor_t *out);
+
+/* Is the post an activation of the kernels for AVX-512, and which? wide.c. */
+bool onednn_takes_activation(const onednn_post_t *post, kernel_activation_t *activation);
 
 /* Adds the steps and binds the result of the kernel. */
 CLEAVE_MUST_USE cleave_status_t onednn_emit_winograd(onednn_plan_t *plan, const onednn_kernel_t *kernel,
-                                                     const onednn_winograd_request_t *request);
+                                                     const onednn_step_request_t *request);
+
+/* wide.c: is it a product of the pixels, or a depthwise convolution, that the kernels for AVX-512 compute
+ * with all posts, as the data lie? */
+bool onednn_wide_suits(const onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                       const onednn_window_t *window, const onednn_step_request_t *request);
+
+/* Adds the step and binds the result of the kernel. */
+CLEAVE_MUST_USE cleave_status_t onednn_emit_wide(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                                 const onednn_window_t *window,
+                                                 const onednn_step_request_t *request);
 
 #endif /* ONEDNN_CONVOLUTION_H */

@@ -339,10 +339,11 @@ static cleave_status_t emit_with_swish(onednn_plan_t *plan, const onednn_kernel_
                            kernel->output);
 }
 
-static cleave_status_t emit_by_tiles(onednn_plan_t *plan, const onednn_kernel_t *kernel,
-                                     const convolution_context_t *context, int32_t tile, uint32_t folded) {
-  const onednn_winograd_request_t request = {
-      .tile = tile,
+// As a step of ours; `emitted`: there is one.
+static cleave_status_t emit_own(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                const convolution_context_t *context, uint32_t folded, bool *emitted) {
+  const onednn_step_request_t request = {
+      .tile = onednn_winograd_tile(plan, kernel),
       .source = context->source_tensor,
       .weights = context->weights_tensor,
       .bias = context->bias_tensor,
@@ -352,8 +353,13 @@ static cleave_status_t emit_by_tiles(onednn_plan_t *plan, const onednn_kernel_t 
       .shape = onednn_plan_shape(plan, plan->region->nodes[kernel->node].outputs[0]),
       .posts = kernel->posts + folded,
       .post_count = kernel->post_count - folded};
-  plan->formed[plan->kernel] = onednn_plan_form(plan).layout != ONEDNN_FORM_DEFAULT;
-  return onednn_emit_winograd(plan, kernel, &request);
+  *emitted = true;
+  if (request.tile != 0) {
+    plan->formed[plan->kernel] = onednn_plan_form(plan).layout != ONEDNN_FORM_DEFAULT;
+    return onednn_emit_winograd(plan, kernel, &request);
+  }
+  *emitted = onednn_wide_suits(plan, kernel, &context->window, &request);
+  return *emitted ? onednn_emit_wide(plan, kernel, &context->window, &request) : CLEAVE_OK;
 }
 
 cleave_status_t onednn_emit_convolution(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
@@ -366,9 +372,10 @@ cleave_status_t onednn_emit_convolution(onednn_plan_t *plan, const onednn_kernel
   ONEDNN_TRY(onednn_convolution_window(plan, kernel, transposed, &x, &y, &context.window));
   ONEDNN_TRY(onednn_plan_stored(plan, kernel->source, &context.source_tensor));
   ONEDNN_TRY(prepare(plan, kernel, transposed, &y, &context, &folded));
-  int32_t tile = onednn_winograd_tile(plan, kernel);
-  if (tile != 0) {
-    return emit_by_tiles(plan, kernel, &context, tile, folded);
+  bool emitted = false;
+  ONEDNN_TRY(emit_own(plan, kernel, &context, folded, &emitted));
+  if (emitted) {
+    return CLEAVE_OK;
   }
   onednn_request_t request = {.what = transposed ? "deconv" : "conv",
                               .node = kernel->node,

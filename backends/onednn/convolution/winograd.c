@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Winograd's algorithm by kernels/winograd, where oneDNN has none. A convolution is computed so if it saves
-// more time than it costs to transform images and to read weights that are 1.8 or 4 times as large.
+// Winograd's algorithm by kernels/winograd. A convolution is computed so if it saves more time than it costs
+// to transform images and to read weights that are 1.8 or 4 times as large.
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -10,25 +10,39 @@
 #include "onednn/library/types.h"
 #include "onednn/plan/care.h"
 
-enum { LANES = KERNEL_WINOGRAD_LANES, PANEL = 16, WINDOW = 3 };
+enum { PANEL = 16, WINDOW = 3 };
 
 // ---- is it faster? ----
 
-// Cycles of one core of a Zen 3, as measured: 16 multiplications a cycle, of which direct convolutions reach
-// 0.93 and products of tiles 0.9; moving eight channels of a tile in and out; bytes of weights, of which
-// two threads get two a cycle each.
-static double direct_cycles(double pixels, double inputs, double outputs) {
+// Cycles of one core, as measured: multiplications a cycle, the shares of it that direct convolutions and
+// products of tiles reach; moving `lanes` channels of a tile of 2x2 and 4x4 in and out; bytes of weights a
+// cycle of one of two threads. Direct convolutions of AVX-512 stand for what oneDNN chooses, which may be an
+// algorithm of Winograd's, too.
+typedef struct speed {
+  int32_t lanes;
+  double products;
+  double direct;
+  double tiled;
+  double in[2];
+  double out[2];
+  double bytes;
+} speed_t;
+
+static const speed_t zen3 = {8, 16, 0.93, 0.9, {80, 250}, {60, 160}, 2};
+static const speed_t zen5 = {16, 32, 1.2, 0.85, {60, 200}, {50, 150}, 6};
+
+static double direct_cycles(const speed_t *speed, double pixels, double inputs, double outputs) {
   double products = WINDOW * WINDOW * inputs * outputs;
-  return pixels * products / (16 * 0.93) + products * sizeof(float) / 2;
+  return pixels * products / (speed->products * speed->direct) + products * sizeof(float) / speed->bytes;
 }
 
-static double winograd_cycles(int32_t tile, double tiles, double inputs, double outputs) {
-  const double in = tile == 4 ? 250 : 80;
-  const double out = tile == 4 ? 160 : 60;
+static double winograd_cycles(const speed_t *speed, int32_t tile, double tiles, double inputs,
+                              double outputs) {
   double panels = ceil(outputs / PANEL);
   double products = (double)((tile + 2) * (tile + 2)) * inputs * panels * PANEL;
-  return tiles * (products / (16 * 0.9) + inputs / LANES * in + outputs / LANES * out) +
-         products * sizeof(float) / 2;
+  double moves = (inputs * speed->in[tile / 4] + outputs * speed->out[tile / 4]) / speed->lanes;
+  return tiles * (products / (speed->products * speed->tiled) + moves) +
+         products * sizeof(float) / speed->bytes;
 }
 
 static double count_tiles(const onednn_shape_t *y, int32_t tile) {
@@ -36,11 +50,12 @@ static double count_tiles(const onednn_shape_t *y, int32_t tile) {
 }
 
 static int32_t fastest_tile(const onednn_shape_t *y, double inputs) {
+  const speed_t *speed = kernel_winograd_lanes() == zen5.lanes ? &zen5 : &zen3;
   double outputs = (double)y->dims[1];
-  double least = 0.9 * direct_cycles((double)(y->dims[0] * y->dims[2] * y->dims[3]), inputs, outputs);
+  double least = 0.9 * direct_cycles(speed, (double)(y->dims[0] * y->dims[2] * y->dims[3]), inputs, outputs);
   int32_t best = 0;
   for (int32_t tile = 2; tile <= 4; tile += 2) {
-    double cycles = winograd_cycles(tile, count_tiles(y, tile), inputs, outputs);
+    double cycles = winograd_cycles(speed, tile, count_tiles(y, tile), inputs, outputs);
     best = cycles < least ? tile : best;
     least = cycles < least ? cycles : least;
   }
@@ -49,14 +64,15 @@ static int32_t fastest_tile(const onednn_shape_t *y, double inputs) {
 
 int32_t onednn_winograd_tile(const onednn_plan_t *plan, const onednn_kernel_t *kernel) {
   const onednn_form_t form = onednn_plan_form(plan);
-  if (!kernel_winograd_runs_here() || !onednn_window_of_three(plan, kernel) ||
-      onednn_plan_computes(plan) != dnnl_f32 || onednn_plan_stores(plan, kernel->output) != dnnl_f32 ||
+  const int32_t lanes = kernel_winograd_lanes();
+  if (lanes == 0 || !onednn_window_of_three(plan, kernel) || onednn_plan_computes(plan) != dnnl_f32 ||
+      onednn_plan_stores(plan, kernel->output) != dnnl_f32 ||
       (form.layout != ONEDNN_FORM_DEFAULT && form.layout != ONEDNN_FORM_WINOGRAD)) {
     return 0;
   }
   onednn_shape_t w = onednn_plan_shape(plan, kernel->weights);
   onednn_shape_t y = onednn_plan_shape(plan, plan->region->nodes[kernel->node].outputs[0]);
-  if (w.dims[0] % LANES != 0 || w.dims[1] % LANES != 0) {
+  if (w.dims[0] % lanes != 0 || w.dims[1] % lanes != 0) {
     return 0;
   }
   if (form.layout == ONEDNN_FORM_WINOGRAD) {
@@ -112,39 +128,49 @@ static bool run_winograd(const onednn_loop_t *loop, const onednn_crew_t *crew, f
 
 // ---- what it computes ----
 
-// Channels last if the data are so, else in blocks of 8, as oneDNN likes them for AVX2.
+// Channels last if the data are so, else in blocks, as oneDNN likes them.
 static onednn_layout_t layout_for(const onednn_layout_t *source, const onednn_shape_t *shape) {
   onednn_shape_t x = onednn_layout_shape(source);
   onednn_layout_t last = onednn_layout_channels_last(&x);
   bool is_last = !onednn_layout_is_plain(source) && onednn_layout_equal(source, &last);
-  return is_last ? onednn_layout_channels_last(shape) : onednn_layout_blocked_by_8(shape);
+  if (is_last) {
+    return onednn_layout_channels_last(shape);
+  }
+  return kernel_winograd_lanes() == 8 ? onednn_layout_blocked_by_8(shape) : onednn_layout_blocked(shape);
 }
 
 static kernel_winograd_image_t image_of(const onednn_shape_t *shape, const onednn_layout_t *layout) {
   const int64_t *dims = shape->dims;
+  const int64_t lanes = kernel_winograd_lanes();
   bool is_last = onednn_layout_is_strided(layout);
   return (kernel_winograd_image_t){.height = dims[2],
                                    .width = dims[3],
                                    .image = dims[1] * dims[2] * dims[3],
-                                   .block = is_last ? LANES : dims[2] * dims[3] * LANES,
-                                   .pixel = is_last ? dims[1] : LANES};
+                                   .block = is_last ? lanes : dims[2] * dims[3] * lanes,
+                                   .pixel = is_last ? dims[1] : lanes};
 }
 
-// The first post, if it adds a tensor of the result's shape: that tensor.
-static cleave_status_t take_sum(onednn_plan_t *plan, const onednn_winograd_request_t *request,
-                                const onednn_layout_t *layout, bool *taken, onednn_tensor_t *sum) {
+bool onednn_adds_image(const onednn_plan_t *plan, const onednn_step_request_t *request) {
   const onednn_post_t *post = request->posts;
-  *taken = false;
   if (request->post_count == 0 || post->kind != ONEDNN_POST_BINARY || post->algorithm != dnnl_binary_add) {
-    return CLEAVE_OK;
+    return false;
   }
   onednn_shape_t own = onednn_plan_shape(plan, post->operand);
-  if (!onednn_shape_equal(&own, &request->shape)) {
-    return CLEAVE_OK;
+  return onednn_shape_equal(&own, &request->shape);
+}
+
+cleave_status_t onednn_step_result(onednn_plan_t *plan, const onednn_step_request_t *request, uint32_t value,
+                                   const onednn_layout_t *layout, const onednn_tensor_t *sum,
+                                   onednn_tensor_t *out) {
+  // Posts that are left may read it.
+  bool homeless = value != CLEAVE_INDEX_NONE && plan->bindings[value].home == CLEAVE_INDEX_NONE &&
+                  plan->bindings[value].slot_of == CLEAVE_INDEX_NONE;
+  if (sum == NULL || !homeless || sum->buffer == request->source.buffer || !onednn_plan_is_free(plan, sum)) {
+    return onednn_plan_make(plan, value, layout, out);
   }
-  *taken = true;
-  ONEDNN_TRY(onednn_plan_fetch(plan, post->operand, sum));
-  return onednn_plan_convert(plan, sum, layout, sum);
+  *out = *sum;
+  onednn_plan_overwrite(plan, out);
+  return CLEAVE_OK;
 }
 
 // An activation; false: the post is something else.
@@ -163,10 +189,11 @@ static bool take_activation(const onednn_post_t *post, kernel_winograd_t *winogr
   return true;
 }
 
-static cleave_status_t fill_context(onednn_plan_t *plan, const onednn_winograd_request_t *request,
+static cleave_status_t fill_context(onednn_plan_t *plan, const onednn_step_request_t *request,
                                     const onednn_layout_t *layout, context_t *context) {
   onednn_shape_t x = onednn_layout_shape(&request->source.layout);
   context->winograd = (kernel_winograd_t){.tile = request->tile,
+                                          .lanes = kernel_winograd_lanes(),
                                           .images = x.dims[0],
                                           .inputs = x.dims[1],
                                           .outputs = request->shape.dims[1],
@@ -185,8 +212,7 @@ static cleave_status_t fill_context(onednn_plan_t *plan, const onednn_winograd_r
   return CLEAVE_OK;
 }
 
-static cleave_status_t pack(onednn_plan_t *plan, const onednn_winograd_request_t *request,
-                            onednn_tensor_t *out) {
+static cleave_status_t pack(onednn_plan_t *plan, const onednn_step_request_t *request, onednn_tensor_t *out) {
   onednn_shape_t shape = onednn_layout_shape(&request->weights.layout);
   int64_t side = request->tile + WINDOW - 1;
   shape = (onednn_shape_t){.rank = 3, .dims = {shape.dims[0], side * side, shape.dims[1]}};
@@ -195,7 +221,7 @@ static cleave_status_t pack(onednn_plan_t *plan, const onednn_winograd_request_t
 }
 
 cleave_status_t onednn_emit_winograd(onednn_plan_t *plan, const onednn_kernel_t *kernel,
-                                     const onednn_winograd_request_t *request) {
+                                     const onednn_step_request_t *request) {
   onednn_argument_t arguments[6] = {{.name = DNNL_ARG_SRC}, {.name = DNNL_ARG_WEIGHTS}};
   uint32_t count = 2;
   context_t *context = kernel_arena_allocate(plan->arena, 1, sizeof(*context));
@@ -211,11 +237,14 @@ cleave_status_t onednn_emit_winograd(onednn_plan_t *plan, const onednn_kernel_t 
   if (request->has_bias) {
     arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_BIAS, .tensor = request->bias};
   }
-  onednn_tensor_t sum;
-  ONEDNN_TRY(take_sum(plan, request, &layout, &context->has_sum, &sum));
-  uint32_t taken = context->has_sum ? 1 : 0;
+  uint32_t taken = 0;
+  onednn_tensor_t *sum = NULL;
+  context->has_sum = onednn_adds_image(plan, request);
   if (context->has_sum) {
-    arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_SRC_1, .tensor = sum};
+    sum = &arguments[count].tensor;
+    arguments[count++].name = DNNL_ARG_SRC_1;
+    ONEDNN_TRY(onednn_plan_fetch(plan, request->posts[taken++].operand, sum));
+    ONEDNN_TRY(onednn_plan_convert(plan, sum, &layout, sum));
   }
   if (taken < request->post_count && take_activation(&request->posts[taken], &context->winograd)) {
     taken++;
@@ -225,7 +254,7 @@ cleave_status_t onednn_emit_winograd(onednn_plan_t *plan, const onednn_kernel_t 
                       &arguments[count++].tensor);
   uint32_t value = taken == request->post_count ? kernel->output : CLEAVE_INDEX_NONE;
   onednn_tensor_t result;
-  ONEDNN_TRY(onednn_plan_make(plan, value, &layout, &result));
+  ONEDNN_TRY(onednn_step_result(plan, request, value, &layout, sum, &result));
   arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_DST, .tensor = result};
   char label[64];
   (void)snprintf(label, sizeof(label), "conv%s%s winograd %dx%d", context->has_sum ? "+sum" : "",

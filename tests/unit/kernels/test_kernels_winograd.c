@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions by Winograd's algorithm against sums in double: both tiles, both orders of channels, all kinds
 // of padding, images around the size of a tile, batches, all that may follow, special values, and any cut of
-// the work. Processors without AVX2, and those with AVX-512, have nothing to test.
+// the work, with the lanes of AVX2 and of AVX-512. Processors without AVX2 have nothing to test.
 #include <fenv.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "kernels/winograd/winograd.h"
 #include "unit.h"
 
-enum { LANES = KERNEL_WINOGRAD_LANES, PANEL = 16, AREA = 9 };
+enum { PANEL = 16, AREA = 9 };
 
 typedef struct sizes {
   int64_t images;
@@ -42,17 +42,18 @@ static float *random_floats(int64_t count) {
   return data;
 }
 
-static kernel_winograd_image_t image_of(int64_t channels, int64_t height, int64_t width, bool is_last) {
+static kernel_winograd_image_t image_of(int32_t lanes, int64_t channels, int64_t height, int64_t width,
+                                        bool is_last) {
   return (kernel_winograd_image_t){.height = height,
                                    .width = width,
                                    .image = channels * height * width,
-                                   .block = is_last ? LANES : height * width * LANES,
-                                   .pixel = is_last ? channels : LANES};
+                                   .block = is_last ? lanes : height * width * lanes,
+                                   .pixel = is_last ? channels : lanes};
 }
 
-static int64_t place_of(const kernel_winograd_image_t *image, int64_t n, int64_t channel, int64_t row,
-                        int64_t column) {
-  return n * image->image + channel / LANES * image->block + channel % LANES +
+static int64_t place_of(const kernel_winograd_t *of, const kernel_winograd_image_t *image, int64_t n,
+                        int64_t channel, int64_t row, int64_t column) {
+  return n * image->image + channel / of->lanes * image->block + channel % of->lanes +
          (row * image->width + column) * image->pixel;
 }
 
@@ -99,18 +100,24 @@ static void pack(operands_t *o) {
   }
 }
 
-static operands_t make(const sizes_t *s, int32_t tile, bool is_last) {
+/* Channels are those for 8 lanes: with 16 there are twice as many. */
+static operands_t make(const sizes_t *narrow, int32_t lanes, int32_t tile, bool is_last) {
+  sizes_t wide = *narrow;
+  const sizes_t *s = &wide;
+  wide.inputs *= lanes / 8;
+  wide.outputs *= lanes / 8;
   int64_t height = s->height + s->pads[0] + s->pads[2] - 2;
   int64_t width = s->width + s->pads[1] + s->pads[3] - 2;
   int64_t panels = (s->outputs + PANEL - 1) / PANEL;
   operands_t o = {.winograd = {.tile = tile,
+                               .lanes = lanes,
                                .images = s->images,
                                .inputs = s->inputs,
                                .outputs = s->outputs,
                                .top = s->pads[0],
                                .left = s->pads[1],
-                               .x = image_of(s->inputs, s->height, s->width, is_last),
-                               .y = image_of(s->outputs, height, width, is_last),
+                               .x = image_of(lanes, s->inputs, s->height, s->width, is_last),
+                               .y = image_of(lanes, s->outputs, height, width, is_last),
                                .low = -INFINITY,
                                .high = INFINITY,
                                .slope = 1.0F},
@@ -159,7 +166,7 @@ static double convolve(const operands_t *o, int64_t n, int64_t output, int64_t r
       continue;
     }
     for (int64_t input = 0; input < k->inputs; input++) {
-      double product = (double)o->x[place_of(&k->x, n, input, from_row, from_column)] *
+      double product = (double)o->x[place_of(k, &k->x, n, input, from_row, from_column)] *
                        (double)o->w[(output * k->inputs + input) * AREA + i];
       sum += product;
       *scale += fabs(product);
@@ -185,8 +192,8 @@ static void run_and_expect(const operands_t *o, double tolerance) {
     int64_t row = i / k->y.width % k->y.height;
     int64_t output = i / (k->y.width * k->y.height) % k->outputs;
     int64_t n = i / (k->y.width * k->y.height * k->outputs);
-    int64_t place = place_of(&k->y, n, output, row, column);
-    double scale = 1;
+    int64_t place = place_of(k, &k->y, n, output, row, column);
+    double scale = (double)k->inputs / 8; /* pixels beside it round, too */
     double expected = convolve(o, n, output, row, column, &scale);
     expected += o->data.bias != NULL ? (double)o->bias[output] : 0;
     expected += o->data.sum != NULL ? (double)o->sum[place] : 0;
@@ -201,18 +208,21 @@ static double tolerance_of(int32_t tile) {
   return tile == 2 ? 2e-6 : 1e-5;
 }
 
-UNIT_TEST(convolves_images_of_any_size_and_padding) {
+static void with_all_lanes(void (*check)(int32_t lanes)) {
+  for (int32_t lanes = 8; lanes <= kernel_winograd_lanes(); lanes += 8) {
+    check(lanes);
+  }
+}
+
+static void check_sizes(int32_t lanes) {
   static const sizes_t CASES[] = {{1, 8, 8, 1, 1, {1, 1, 1, 1}},    {1, 8, 16, 3, 3, {0, 0, 0, 0}},
                                   {2, 16, 8, 4, 5, {1, 1, 1, 1}},   {1, 24, 40, 7, 6, {1, 1, 1, 1}},
                                   {3, 8, 24, 5, 9, {0, 1, 2, 0}},   {1, 32, 48, 9, 8, {2, 2, 2, 2}},
                                   {1, 8, 8, 6, 6, {4, 5, 4, 5}},    {1, 16, 32, 13, 2, {1, 0, 0, 1}},
                                   {1, 40, 24, 2, 13, {1, 1, 1, 1}}, {2, 16, 136, 10, 11, {1, 1, 1, 1}}};
-  if (!kernel_winograd_runs_here()) {
-    return;
-  }
   for (size_t k = 0; k < sizeof CASES / sizeof CASES[0]; k++) {
     for (int form = 0; form < 4; form++) {
-      operands_t o = make(&CASES[k], form % 2 == 0 ? 2 : 4, form / 2 == 1);
+      operands_t o = make(&CASES[k], lanes, form % 2 == 0 ? 2 : 4, form / 2 == 1);
       o.data.bias = (form + (int)k) % 2 == 0 ? o.bias : NULL;
       run_and_expect(&o, tolerance_of(o.winograd.tile));
       release(&o);
@@ -220,13 +230,14 @@ UNIT_TEST(convolves_images_of_any_size_and_padding) {
   }
 }
 
-UNIT_TEST(adds_and_applies_activations) {
+UNIT_TEST(convolves_images_of_any_size_and_padding) {
+  with_all_lanes(check_sizes);
+}
+
+static void check_activations(int32_t lanes) {
   static const sizes_t S = {1, 16, 24, 7, 9, {1, 1, 1, 1}};
-  if (!kernel_winograd_runs_here()) {
-    return;
-  }
   for (int form = 0; form < 16; form++) {
-    operands_t o = make(&S, form % 2 == 0 ? 2 : 4, false);
+    operands_t o = make(&S, lanes, form % 2 == 0 ? 2 : 4, false);
     o.data.bias = o.bias;
     o.data.sum = form / 2 % 2 == 0 ? o.sum : NULL;
     o.winograd.low = form / 4 == 0 ? 0.0F : (form / 4 == 1 ? -3.0F : -INFINITY);
@@ -238,12 +249,13 @@ UNIT_TEST(adds_and_applies_activations) {
   }
 }
 
-UNIT_TEST(adds_to_what_it_overwrites) {
+UNIT_TEST(adds_and_applies_activations) {
+  with_all_lanes(check_activations);
+}
+
+static void check_overwritten(int32_t lanes) {
   static const sizes_t S = {1, 8, 8, 6, 6, {1, 1, 1, 1}};
-  if (!kernel_winograd_runs_here()) {
-    return;
-  }
-  operands_t o = make(&S, 4, false);
+  operands_t o = make(&S, lanes, 4, false);
   o.data.sum = o.sum;
   run(&o, 1);
   float *apart = malloc(o.y_count * sizeof(float));
@@ -256,15 +268,16 @@ UNIT_TEST(adds_to_what_it_overwrites) {
   release(&o);
 }
 
+UNIT_TEST(adds_to_what_it_overwrites) {
+  with_all_lanes(check_overwritten);
+}
+
 /* Blocks of tiles and parts of the outputs, in any number. */
-UNIT_TEST(gives_the_same_bits_however_the_work_is_cut) {
+static void check_cuts(int32_t lanes) {
   static const sizes_t CASES[] = {
       {1, 16, 24, 40, 33, {1, 1, 1, 1}}, {2, 8, 264, 14, 14, {1, 1, 1, 1}}, {1, 16, 80, 7, 7, {1, 1, 1, 1}}};
-  if (!kernel_winograd_runs_here()) {
-    return;
-  }
   for (size_t k = 0; k < sizeof CASES / sizeof CASES[0]; k++) {
-    operands_t o = make(&CASES[k], k % 2 == 0 ? 4 : 2, false);
+    operands_t o = make(&CASES[k], lanes, k % 2 == 0 ? 4 : 2, false);
     float *alone = malloc(o.y_count * sizeof(float));
     ck_assert_ptr_nonnull(alone);
     run(&o, 1);
@@ -278,19 +291,20 @@ UNIT_TEST(gives_the_same_bits_however_the_work_is_cut) {
   }
 }
 
+UNIT_TEST(gives_the_same_bits_however_the_work_is_cut) {
+  with_all_lanes(check_cuts);
+}
+
 /* Results that are not finite raise the flag, so that the caller computes again; others do not. */
-UNIT_TEST(raises_the_flag_for_what_is_not_finite) {
+static void check_flag(int32_t lanes) {
   static const sizes_t S = {1, 8, 8, 9, 9, {1, 1, 1, 1}};
   static const float VALUES[] = {1.0F, 1e30F, NAN, INFINITY, -INFINITY, 3e38F};
-  if (!kernel_winograd_runs_here()) {
-    return;
-  }
   for (int form = 0; form < 12; form++) {
-    operands_t o = make(&S, form % 2 == 0 ? 2 : 4, false);
+    operands_t o = make(&S, lanes, form % 2 == 0 ? 2 : 4, false);
     float value = VALUES[form / 2];
     o.winograd.low = 0.0F;
     o.winograd.high = 6.0F;
-    o.x[place_of(&o.winograd.x, 0, 3, 8, 4)] = value;
+    o.x[place_of(&o.winograd, &o.winograd.x, 0, 3, 8, 4)] = value;
     (void)feclearexcept(FE_ALL_EXCEPT);
     run(&o, 1);
     ck_assert_msg((fetestexcept(FE_INVALID) != 0) == (form / 2 >= 2), "%g, tile %d", (double)value,
@@ -298,6 +312,10 @@ UNIT_TEST(raises_the_flag_for_what_is_not_finite) {
     (void)feclearexcept(FE_ALL_EXCEPT);
     release(&o);
   }
+}
+
+UNIT_TEST(raises_the_flag_for_what_is_not_finite) {
+  with_all_lanes(check_flag);
 }
 
 UNIT_MAIN("kernels_winograd")

@@ -123,6 +123,44 @@ UNIT_TEST(computes_by_tiles_what_follows_a_convolution) {
   }
 }
 
+/* Kernels of our own for AVX-512 compute them with all that follows, in either order of channels. */
+UNIT_TEST(computes_one_pixel_and_one_channel_by_own_kernels) {
+  static const char *const posts[] = {
+      "z [1,C,7,7] = Conv(y, w, b)\n",
+      "t [1,C,7,7] = Conv(y, w)\nz [1,C,7,7] = Relu(t)\n",
+      "t [1,C,7,7] = Conv(y, w, b)\nz [1,C,7,7] = Clip(t, low, high)\n",
+      "t [1,C,7,7] = Conv(y, w, b)\nz [1,C,7,7] = HardSwish(t)\n",
+      "t [1,C,7,7] = Conv(y, w, b)\nz [1,C,7,7] = Swish(t) alpha=1.5\n",
+      "t [1,C,7,7] = Conv(y, w, b)\nz [1,C,7,7] = Sigmoid(t)\n",
+      "t [1,C,7,7] = Conv(y, w, b)\nz [1,C,7,7] = Add(t, y)\n",
+      "s [1,C,7,7] = Conv(y, w, b)\nt [1,C,7,7] = Add(s, q)\nz [1,C,7,7] = Relu(t)\n",
+      "z [1,C,7,7] = Conv(y, d, b) group=C pads=[1,1,1,1]\n",
+      "t [1,C,7,7] = Conv(y, e, b) group=C pads=[2,2,2,2]\nz [1,C,7,7] = Swish(t)\n",
+  };
+  bool runs = __builtin_cpu_supports("avx512f") != 0;
+  for (size_t k = 0; k < 2 * sizeof(posts) / sizeof(posts[0]); k++) {
+    const char *channels = k % 2 == 0 ? "48" : "40";
+    char text[2048];
+    char labels[1024];
+    size_t used = 0;
+    char whole[1024];
+    (void)snprintf(whole, sizeof(whole),
+                   "x [1,C,7,7] = input\nf [C,C,1,1] = random\nw [C,C,1,1] = random\nb [C] = random\n"
+                   "d [C,1,3,3] = random\ne [C,1,5,5] = random\nlow [] = -1\nhigh [] = 1.5\n"
+                   "p [1,C,7,7] = Conv(x, f)\nq [1,C,7,7] = Conv(x, w, b)\ny [1,C,7,7] = Relu(p)\n{\n%s}",
+                   posts[k / 2]);
+    for (const char *c = whole; *c != '\0'; c++) {
+      used += (size_t)snprintf(text + used, sizeof(text) - used, "%.*s",
+                               *c == 'C' && c[1] != 'o' && c[1] != 'l' ? 2 : 1,
+                               *c == 'C' && c[1] != 'o' && c[1] != 'l' ? channels : c);
+    }
+    onednn_case(text, 1e-4);
+    read_labels(text, labels, sizeof(labels));
+    uint32_t own = onednn_occurrences(labels, " products") + onednn_occurrences(labels, " depthwise");
+    ck_assert_msg(!runs || own > 0, "%s\n%s", text, labels);
+  }
+}
+
 UNIT_TEST(computes_by_tiles_windows_of_three_alone) {
   static const char *const other[] = {
       "x [1,32,20,20] = input\nw [32,16,3,3] = random\ny [1,32,20,20] = Conv(x, w) group=2 pads=[1,1,1,1]\n",

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tiles for AVX-512: 16 channels side by side, products of 14 tiles and 32 outputs.
+#define KERNEL_LANES 16
+#define TILES kernel_winograd_avx512
+
+#include <math.h>
+
+#include "kernels/matrix/wide.h"
+#include "kernels/winograd/tiles.h"
+
+static void multiply(const kernel_winograd_t *winograd, const winograd_tiles_t *tiles,
+                     const winograd_products_t *products, int64_t panel, int64_t count) {
+  const int64_t points = (int64_t)(winograd->tile + 2) * (winograd->tile + 2);
+  const kernel_wide_t wide = {.rows = tiles->end - tiles->begin,
+                              .columns = count * KERNEL_WIDE_PANEL,
+                              .depth = winograd->inputs,
+                              .x_row = tiles->tile,
+                              .x_block = tiles->block,
+                              .w_panel = points * winograd->inputs * KERNEL_WIDE_PANEL,
+                              .w_ahead = winograd->inputs * KERNEL_WIDE_PANEL,
+                              .y_row = KERNEL_WIDE_PANEL,
+                              .y_panel = points * products->apart,
+                              .activation = {.low = -INFINITY, .high = INFINITY}};
+  for (int64_t point = 0; point < points; point++) {
+    int64_t window = panel * points + point;
+    const kernel_wide_data_t product = {
+        .x = tiles->data + point * tiles->apart,
+        .weights = products->data->weights + window * winograd->inputs * KERNEL_WIDE_PANEL,
+        .y = products->from + point * products->apart};
+    kernel_wide_block(&wide, &product, 0, wide.rows, 0, count);
+  }
+}
+
+#include "kernels/winograd/tiles.inc"
