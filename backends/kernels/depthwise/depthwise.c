@@ -22,7 +22,9 @@ kernel_depthwise_cut_t kernel_depthwise_cut(const kernel_depthwise_t *depthwise,
     return (kernel_depthwise_cut_t){
         .strips = between(strips > wanted ? strips : wanted, 1, depthwise->y.height), .groups = 1};
   }
-  int64_t strips = blocks < wanted ? (wanted + blocks - 1) / blocks : 1;
+  // Rows or blocks of channels, as products of pixels are cut: what a thread reads is in its own cache.
+  int64_t pixels = depthwise->y.height * depthwise->y.width;
+  int64_t strips = threads > 1 && (pixels >= depthwise->channels || blocks < threads) ? threads : 1;
   return (kernel_depthwise_cut_t){.strips = between(strips, 1, depthwise->y.height), .groups = blocks};
 }
 
@@ -33,8 +35,8 @@ int64_t kernel_depthwise_units(const kernel_depthwise_t *depthwise, const kernel
 void kernel_depthwise_run(const kernel_depthwise_t *depthwise, const kernel_depthwise_cut_t *cut,
                           const kernel_depthwise_data_t *data, int64_t unit) {
   int64_t image = unit / (cut->strips * cut->groups);
-  int64_t group = unit / cut->strips % cut->groups;
-  int64_t strip = unit % cut->strips;
+  int64_t strip = unit / cut->groups % cut->strips;
+  int64_t group = unit % cut->groups;
   int64_t blocks = count_blocks(depthwise);
   int64_t rows = depthwise->y.height;
   kernel_depthwise_data_t own = *data;

@@ -3,7 +3,6 @@
 // which reaches 0.93 of what a core can where oneDNN's code reaches 0.8. Images stay in the order that they
 // have.
 #include <math.h>
-#include <stdatomic.h>
 #include <stdio.h>
 
 #include "kernels/depthwise/depthwise.h"
@@ -132,7 +131,7 @@ typedef struct context {
 typedef struct body {
   const context_t *context;
   kernel_wide_data_t data;
-  atomic_llong next;  // unit
+  onednn_shares_t shares;
 } body_t;
 
 static void run_units(void *opaque, int64_t begin, int64_t end) {
@@ -141,8 +140,8 @@ static void run_units(void *opaque, int64_t begin, int64_t end) {
   const kernel_depthwise_data_t data = {
       .x = body->data.x, .weights = body->data.weights, .bias = body->data.bias, .y = body->data.y};
   for (; begin < end; begin++) {
-    for (int64_t unit = atomic_fetch_add(&body->next, 1); unit < context->units;
-         unit = atomic_fetch_add(&body->next, 1)) {
+    for (int64_t unit = onednn_shares_take(&body->shares, begin); unit >= 0;
+         unit = onednn_shares_take(&body->shares, begin)) {
       if (context->is_depthwise) {
         kernel_depthwise_run(&context->depthwise, &context->depthwise_cut, &data, unit);
       } else {
@@ -161,8 +160,8 @@ static bool run_wide(const onednn_loop_t *loop, const onednn_crew_t *crew, float
   body.data.bias = context->has_bias ? data[next++] : NULL;
   body.data.sum = context->has_sum ? data[next++] : NULL;
   body.data.y = data[next];
-  int64_t threads = context->units < crew->threads ? context->units : crew->threads;
-  crew->host->parallel_for(crew->threads, threads, 1, run_units, &body);
+  onednn_shares_init(&body.shares, context->units, crew->threads);
+  crew->host->parallel_for(crew->threads, body.shares.count, 1, run_units, &body);
   return true;
 }
 

@@ -2,7 +2,6 @@
 // Winograd's algorithm by kernels/winograd. A convolution is computed so if it saves more time than it costs
 // to transform images and to read weights that are 1.8 or 4 times as large.
 #include <math.h>
-#include <stdatomic.h>
 #include <stdio.h>
 
 #include "kernels/winograd/winograd.h"
@@ -96,17 +95,16 @@ typedef struct body {
   const context_t *context;
   kernel_winograd_data_t data;
   float *scratch;
-  atomic_llong next;  // unit
+  onednn_shares_t shares;
 } body_t;
 
 static void run_slots(void *opaque, int64_t begin, int64_t end) {
   body_t *body = opaque;
   const context_t *context = body->context;
-  int64_t units = kernel_winograd_units(&context->cut);
   for (int64_t slot = begin; slot < end; slot++) {
     float *scratch = body->scratch + (size_t)slot * context->scratch;
-    for (int64_t unit = atomic_fetch_add(&body->next, 1); unit < units;
-         unit = atomic_fetch_add(&body->next, 1)) {
+    for (int64_t unit = onednn_shares_take(&body->shares, slot); unit >= 0;
+         unit = onednn_shares_take(&body->shares, slot)) {
       kernel_winograd_run(&context->winograd, &context->cut, &body->data, unit, scratch);
     }
   }
@@ -122,7 +120,8 @@ static bool run_winograd(const onednn_loop_t *loop, const onednn_crew_t *crew, f
   body.data.sum = context->has_sum ? data[next++] : NULL;
   body.scratch = data[next++];
   body.data.y = data[next];
-  crew->host->parallel_for(crew->threads, context->slots, 1, run_slots, &body);
+  onednn_shares_init(&body.shares, kernel_winograd_units(&context->cut), context->slots);
+  crew->host->parallel_for(crew->threads, body.shares.count, 1, run_slots, &body);
   return true;
 }
 
