@@ -270,15 +270,17 @@ static inline double cpu_shrink(double x, double limit, double bias) {
 
 /*
  * x * Phi(x), Phi being the normal distribution: the larger of x and 0, less m * exp(-m^2 / 2) * r(m) with m
- * = |x|, so that no digits are lost. r(m) = exp(m^2 / 2) * erfc(m / sqrt(2)) / 2 is a quotient of polynomials
- * whose coefficients are all positive, exact to 2e-8 for m <= 14.6; beyond 15 nothing is left. exp is scaled
- * by 2^64, and the divisor too, so that one factor is enough for the power of 2.
+ * = |x|, so that no digits are lost. r(m) = exp(m^2 / 2) * erfc(m / sqrt(2)) / 2 is d / (c m d + n), exact to
+ * 2e-8 for m <= 14.6, with polynomials d and n whose coefficients are all positive; beyond 15 nothing is
+ * left. n is small beside m d for large m, so that what is lost in computing d cancels. exp is scaled by
+ * 2^64, and the divisor too, so that one factor is enough for the power of 2.
  */
 static inline float cpu_gelu_erff(float x) {
   float m = cpu_magnitude(x, 15.0f);
   float part = m * -0.5f;
+  float square = m * part;
   const float shift = 12583103.0f; /* 1.5 * 2^23 + 191: the low bits hold the exponent of 2^(n + 64) */
-  float shifted = cpu_fmaf(m * part, 1.44269504088896341f, shift);
+  float shifted = cpu_fmaf(square, 1.44269504088896341f, shift);
   float n = shifted - shift;
   float r = cpu_fmaf(n, 2.12194440e-4f, cpu_fmaf(m, part, n * -0.693359375f));
   float p = 1.382063376e-3f;
@@ -286,20 +288,18 @@ static inline float cpu_gelu_erff(float x) {
   p = cpu_fmaf(p, r, 4.166826606e-2f);
   p = cpu_fmaf(p, r, 1.666652113e-1f);
   p = cpu_fmaf(p, r, 4.999999404e-1f);
-  float scaled = m * cpu_bits_float(cpu_float_bits(shifted) << 23);
+  float over = 1.010588e-2f; /* becomes -m d */
+  over = cpu_fmaf(over, m, 9.36240479e-2f);
+  over = cpu_fmaf(over, m, 4.02644902e-1f);
+  over = cpu_fmaf(over, m, 9.24589992e-1f);
+  over = cpu_fmaf(over, square, part);
+  float under = 1.26314545e-2f * 0x1p64f;
+  under = cpu_fmaf(under, m, 1.18167475e-1f * 0x1p64f);
+  under = cpu_fmaf(under, m, 4.69159216e-1f * 0x1p64f);
+  under = cpu_fmaf(over, -2.50663209f * 0x1p64f, under * m) + 0x1p64f;
+  float scaled = over * cpu_bits_float(cpu_float_bits(shifted) << 23);
   float e = cpu_fmaf(cpu_fmaf(p, r, 1.0f) * r, scaled, scaled);
-  float over = 4.116578493e-3f;
-  over = cpu_fmaf(over, m, 4.065844417e-2f);
-  over = cpu_fmaf(over, m, 1.833437234e-1f);
-  over = cpu_fmaf(over, m, 4.384928644e-1f);
-  over = cpu_fmaf(over, m, 0.5f);
-  float under = 1.031861734e-2f * 0x1p64f;
-  under = cpu_fmaf(under, m, 1.019218564e-1f * 0x1p64f);
-  under = cpu_fmaf(under, m, 4.697465599e-1f * 0x1p64f);
-  under = cpu_fmaf(under, m, 1.203037024f * 0x1p64f);
-  under = cpu_fmaf(under, m, 1.674870491f * 0x1p64f);
-  under = cpu_fmaf(under, m, 0x1p64f);
-  return (0.0f > x ? 0.0f : x) - over * e / under;
+  return (0.0f > x ? 0.0f : x) + e / under;
 }
 
 /* x * sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)): the argument in two parts, since exp magnifies its error.
