@@ -2,7 +2,6 @@
 #include "cuda_case.h"
 
 #include <dlfcn.h>
-#include <time.h>
 
 #include "grid.h"
 #include "kernels/execute/space.h"
@@ -10,7 +9,7 @@
 
 typedef struct program *nvrtc_program_t;
 
-struct cuda_case_nvrtc {
+typedef struct nvrtc {
   int (*create)(nvrtc_program_t *program, const char *text, const char *name, int header_count,
                 const char *const *headers, const char *const *names);
   int (*destroy)(nvrtc_program_t *program);
@@ -19,9 +18,9 @@ struct cuda_case_nvrtc {
   int (*cubin)(nvrtc_program_t program, char *cubin);
   int (*log_size)(nvrtc_program_t program, size_t *size);
   int (*log)(nvrtc_program_t program, char *log);
-};
+} nvrtc_t;
 
-static bool bind(void *library, cuda_case_nvrtc_t *out) {
+static bool bind(void *library, nvrtc_t *out) {
   struct {
     const char *name;
     void *to;
@@ -39,8 +38,8 @@ static bool bind(void *library, cuda_case_nvrtc_t *out) {
   return true;
 }
 
-static const cuda_case_nvrtc_t *stand_in(void) {
-  static cuda_case_nvrtc_t self;
+static const nvrtc_t *stand_in(void) {
+  static nvrtc_t self;
   if (self.create == NULL) {
     void *library = dlopen(CLEAVE_BINARY_DIR "/tests/cuda/libnvrtc.so", RTLD_NOW | RTLD_LOCAL);
     ck_assert_msg(library != NULL && bind(library, &self), "%s", dlerror());
@@ -48,31 +47,8 @@ static const cuda_case_nvrtc_t *stand_in(void) {
   return &self;
 }
 
-const cuda_case_nvrtc_t *cuda_case_nvrtc(void) {
-  static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"};
-  static cuda_case_nvrtc_t self;
-  const char *root = getenv("CUDA_PATH");
-  const char *const folders[] = {NULL, root, "/usr/local/cuda"};
-  for (size_t f = 0; f < 3; f++) {
-    for (size_t k = 0; k < 6 && (f == 0 || folders[f] != NULL); k++) {
-      char path[512];
-      snprintf(path, sizeof path, "%s%s%s", f == 0 ? "" : folders[f],
-               f == 0  ? ""
-               : k < 3 ? "/lib64/"
-                       : "/lib/",
-               names[k % 3]);
-      void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-      if (library != NULL && bind(library, &self)) {
-        return &self;
-      }
-    }
-  }
-  printf("skipped: libnvrtc is not installed (libnvrtc.so.13, .12, .11.2; CUDA_PATH)\n");
-  return NULL;
-}
-
 /* Compiles; the cubin is the caller's. */
-static char *compile(const cuda_case_nvrtc_t *nvrtc, const char *text, const kernel_cuda_variant_t *variant,
+static char *compile(const nvrtc_t *nvrtc, const char *text, const kernel_cuda_variant_t *variant,
                      const char *architecture) {
   char target[64];
   const char *const options[] = {"--std=c++17", target, "--use_fast_math"};
@@ -94,20 +70,6 @@ static char *compile(const cuda_case_nvrtc_t *nvrtc, const char *text, const ker
   ck_assert_int_eq(nvrtc->cubin(program, cubin), 0);
   nvrtc->destroy(&program);
   return cubin;
-}
-
-double cuda_case_compile(const cuda_case_nvrtc_t *nvrtc, const kernel_cuda_t *kernel,
-                         const kernel_cuda_variant_t *variant, const char *architecture) {
-  cleave_message_t message;
-  char *text = NULL;
-  struct timespec begin;
-  struct timespec end;
-  ck_assert_int_eq(kernel_cuda_text(kernel, variant, "a test", &text, &message), CLEAVE_OK);
-  clock_gettime(CLOCK_MONOTONIC, &begin);
-  free(compile(nvrtc, text, variant, architecture));
-  clock_gettime(CLOCK_MONOTONIC, &end);
-  free(text);
-  return (double)(end.tv_sec - begin.tv_sec) * 1e3 + (double)(end.tv_nsec - begin.tv_nsec) * 1e-6;
 }
 
 void cuda_case_prepare(const kernel_cuda_t *kernel, const kernel_tensor_t *inputs, void *const *outputs,
