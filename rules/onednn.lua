@@ -99,6 +99,7 @@ end
 options.chains = option.boolean(true, "fuse chains of pointwise operators that follow no primitive")
 options.pointwise = option.boolean(true, "make kernels of connected pointwise operators")
 options.reductions = option.boolean(true, "kernels take reductions over the last axes")
+options.fast_math = option.boolean(false, "Erf, Tanh, Gelu of kernels with fewer digits, for speed")
 options.max_nodes = option.integer(64, "most nodes in one kernel", { min = 2, max = 512 })
 options.min_bytes = option.integer(4096, "fewest bytes that a kernel keeps inside", { min = 0 })
 
@@ -134,7 +135,7 @@ return ruleset {
     end,
     min_nodes = 2,
     min_bytes_saved = options.min_bytes,
-    attributes = { kernel = true },
+    attributes = { kernel = true, fast_math = options.fast_math },
     priority = -1,
   },
 
@@ -314,6 +315,16 @@ return ruleset {
     end,
     inputs = { x = { 1, 8, 16, 16 }, y = { 1, 8, 16, 16 } },
     expect = { product = 1, pointwise = 1, everything = 1, left = 0 },
+    equal = true,
+  },
+  test "functions of generated kernels may have fewer digits" {
+    graph = function(g, x, y)
+      local z = x + y
+      return z * g.Erf(z), g.Tanh(z)
+    end,
+    inputs = { x = { 8, 64, 64 }, y = { 8, 64, 64 } },
+    options = { fast_math = true },
+    expect = { pointwise = 1, left = 0 },
     equal = true,
   },
   test "generated kernels can be switched off" {

@@ -434,9 +434,9 @@ static cleave_status_t expand_rms(builder_t *builder) {
 
 // ---- the region ----
 
-bool onednn_fusion_is_program(const cleave_region_view_t *region, uint32_t fusion) {
+bool onednn_fusion_says(const cleave_region_view_t *region, uint32_t fusion, const char *name) {
   const cleave_attribute_view_t *wanted =
-      fusion != CLEAVE_INDEX_NONE ? cleave_view_fusion_attribute(region, fusion, "kernel") : NULL;
+      fusion != CLEAVE_INDEX_NONE ? cleave_view_fusion_attribute(region, fusion, name) : NULL;
   return wanted != NULL && wanted->kind == CLEAVE_ATTRIBUTE_INT && wanted->i != 0;
 }
 
@@ -456,7 +456,7 @@ static cleave_status_t expand_nodes(builder_t *builder, uint32_t *places) {
     builder->node = node;
     builder->index = n;
     builder->fusion = places[n];
-    if (expands(node) && !onednn_fusion_is_program(from, places[n])) {
+    if (expands(node) && !onednn_fusion_says(from, places[n], "kernel")) {
       if (places[n] != CLEAVE_INDEX_NONE && from->fusions[places[n]].node_count > 1) {
         return refuse(builder, "it cannot be fused with other nodes");
       }

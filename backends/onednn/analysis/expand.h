@@ -20,9 +20,9 @@ typedef struct onednn_expansion {
   uint32_t given_values;              /* constants from this value on live only as long as the arena */
 } onednn_expansion_t;
 
-/* Does the rule of this fusion (or CLEAVE_INDEX_NONE) ask for a program of kernels/? Then its nodes stay.
- * `region` is the one given. */
-bool onednn_fusion_is_program(const cleave_region_view_t *region, uint32_t fusion);
+/* Does the rule of this fusion (or CLEAVE_INDEX_NONE) say so? "kernel": a program of kernels/, whose nodes
+ * stay; "fast_math": its functions have fewer digits. `region` is the one given. */
+bool onednn_fusion_says(const cleave_region_view_t *region, uint32_t fusion, const char *name);
 
 /* Values of the region given keep their numbers; new ones follow. All memory comes from `arena`. What cannot
  * be spelled out (bool masks, past keys, fewer heads of keys than of queries, unknown head sizes) is

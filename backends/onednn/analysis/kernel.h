@@ -83,6 +83,7 @@ typedef struct onednn_kernel {
   float epsilon;
   int32_t axis;                    /* LAYER_NORMALIZATION: first normalised axis, may be negative */
   const onednn_shuffle_t *shuffle; /* SHUFFLE */
+  bool fast_math;                  /* GENERATED: functions with fewer digits */
   uint32_t post_count;
   onednn_post_t posts[ONEDNN_MAX_POSTS];
 } onednn_kernel_t;

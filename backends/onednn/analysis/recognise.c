@@ -377,6 +377,16 @@ static cleave_status_t check_program(const onednn_unit_t *unit, const kernel_low
   return CLEAVE_OK;
 }
 
+// Does the rule of the fusion that the unit comes from say so?
+static bool says(const onednn_unit_t *unit, const char *name) {
+  const onednn_analysis_t *analysis = unit->analysis;
+  uint32_t fusion = unit->fusion;
+  if (fusion != CLEAVE_INDEX_NONE && analysis->expansion.fusion_of != NULL) {
+    fusion = analysis->expansion.fusion_of[fusion];
+  }
+  return onednn_fusion_says(analysis->given, fusion, name);
+}
+
 // A program of kernels/, whose shapes are all known.
 static cleave_status_t recognise_program(onednn_unit_t *unit, onednn_kernel_t *kernel,
                                          cleave_message_t *message) {
@@ -386,6 +396,7 @@ static cleave_status_t recognise_program(onednn_unit_t *unit, onednn_kernel_t *k
   cleave_status_t status = check_program(unit, &lowered);
   if (status == CLEAVE_OK) {
     kernel->kind = ONEDNN_GENERATED;
+    kernel->fast_math = says(unit, "fast_math");
     kernel->node = unit->nodes[0];
     kernel->source = lowered.program->input_count > 0 ? lowered.inputs[0] : unit_node(unit, 0)->inputs[0];
     kernel->output = lowered.outputs[0];
@@ -394,19 +405,10 @@ static cleave_status_t recognise_program(onednn_unit_t *unit, onednn_kernel_t *k
   return status;
 }
 
-static bool wants_program(const onednn_unit_t *unit) {
-  const onednn_analysis_t *analysis = unit->analysis;
-  uint32_t fusion = unit->fusion;
-  if (fusion != CLEAVE_INDEX_NONE && analysis->expansion.fusion_of != NULL) {
-    fusion = analysis->expansion.fusion_of[fusion];
-  }
-  return onednn_fusion_is_program(analysis->given, fusion);
-}
-
 static cleave_status_t recognise_chain(onednn_unit_t *unit, onednn_kernel_t *kernel);
 
 cleave_status_t onednn_recognise(onednn_unit_t *unit, onednn_kernel_t *kernel) {
-  if (wants_program(unit)) {
+  if (says(unit, "kernel")) {
     return recognise_program(unit, kernel, unit->analysis->message);
   }
   cleave_status_t status = recognise_chain(unit, kernel);

@@ -253,7 +253,7 @@ static cleave_status_t add_loop(onednn_plan_t *plan, const onednn_kernel_t *kern
 }
 
 cleave_status_t onednn_emit_generated(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
-  kernel_lowered_t lowered = {0};
+  kernel_lowered_t lowered = {.fast_math = kernel->fast_math};
   onednn_shape_t shape = {.rank = 1, .dims = {1}};
   const cleave_fusion_view_t *fusion =
       kernel->fusion != CLEAVE_INDEX_NONE ? &plan->region->fusions[kernel->fusion] : NULL;
