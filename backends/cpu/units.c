@@ -93,7 +93,7 @@ cleave_status_t cpu_units_list(const cleave_region_view_t *region, bool fuses, k
   }
   for (uint32_t f = 0; fuses && f < region->fusion_count; f++) {
     const cleave_fusion_view_t *fusion = &region->fusions[f];
-    if (fusion->node_count < 2 || !cpu_fused_says(region, f, "kernel")) {
+    if (!cpu_fused_says(region, f, "kernel")) {
       continue;
     }
     uint32_t unit = fusion->nodes[0];
