@@ -31,10 +31,14 @@ static size_t kept_bytes(const kernel_plan_t *plan, const kernel_space_t *space)
   return round_up((size_t)(most > plan->tile ? most : plan->tile) * 8);
 }
 
+static size_t repeat_count(const kernel_plan_t *plan) {
+  return plan->program.reduced == 0 ? plan->program.input_count : 0;
+}
+
 static size_t share_bytes(const kernel_plan_t *plan, const kernel_space_t *space) {
   size_t cells = round_up((size_t)plan->program.value_count * 2 * sizeof(kernel_cell_t));
   return cells + kernel_made_bytes(plan) + (size_t)plan->lanes_count * KERNEL_LANES_BYTES +
-         ((size_t)plan->row_count + plan->slot_count) * KERNEL_SLOT_BYTES +
+         ((size_t)plan->row_count + plan->slot_count + repeat_count(plan)) * KERNEL_SLOT_BYTES +
          plan->kept_count * kept_bytes(plan, space);
 }
 
@@ -109,7 +113,8 @@ static kernel_worker_t make_worker(const run_t *run, int64_t share) {
   worker.rows = worker.lanes + (size_t)plan->lanes_count * KERNEL_LANES_BYTES;
   worker.slots = worker.rows + (size_t)plan->row_count * KERNEL_SLOT_BYTES;
   worker.spare = worker.slots + (size_t)(plan->slot_count - 1) * KERNEL_SLOT_BYTES;
-  worker.kept = worker.slots + (size_t)plan->slot_count * KERNEL_SLOT_BYTES;
+  worker.repeats = worker.slots + (size_t)plan->slot_count * KERNEL_SLOT_BYTES;
+  worker.kept = worker.repeats + repeat_count(plan) * KERNEL_SLOT_BYTES;
   worker.kept_bytes = kept_bytes(plan, run->space);
   for (uint32_t v = 0; v < plan->program.value_count; v++) {
     const kernel_value_t *value = &plan->program.values[v];

@@ -82,6 +82,35 @@ static bool load_row(kernel_worker_t *worker, const kernel_step_t *step) {
   return true;
 }
 
+/* An input that is one run, repeated: tiles of several runs have the same elements of it. They are brought
+ * once. */
+static bool load_repeated(kernel_worker_t *worker, const kernel_step_t *step) {
+  const kernel_space_t *space = worker->space;
+  const kernel_value_t *value = &worker->plan->program.values[step->value];
+  cleave_dtype_t dtype = worker->plan->program.inputs[value->input].dtype;
+  const int64_t *strides = space->strides[value->input];
+  bool repeats =
+      space->group == 0 && space->grid.per_run == 0 && space->rank > 1 && strides[space->rank - 1] != 0;
+  for (int32_t d = 0; d + 1 < space->rank && repeats; d++) {
+    repeats = strides[d] == 0;
+  }
+  if (!repeats) {
+    return false;
+  }
+  unsigned char *to = worker->repeats + (size_t)value->input * KERNEL_SLOT_BYTES;
+  uint64_t bit = UINT64_C(1) << value->input;
+  if ((worker->repeated & bit) == 0) {
+    unsigned char *raw = dtype == value->dtype ? to : worker->spare;
+    load_runs(worker, value->input, raw, cleave_dtype_size(dtype));
+    if (raw != to) {
+      cpu_convert(dtype, raw, value->dtype, to, worker->count);
+    }
+    worker->repeated |= bit;
+  }
+  worker->cells[step->value] = (kernel_cell_t){.data = to};
+  return true;
+}
+
 /* Leaves the tile where it lies if it can: dense, or one element. */
 static void load(kernel_worker_t *worker, const kernel_step_t *step) {
   const kernel_space_t *space = worker->space;
@@ -197,7 +226,7 @@ static void store(const kernel_worker_t *worker, const kernel_step_t *step, bool
 void kernel_worker_step(kernel_worker_t *worker, const kernel_step_t *step, bool is_row_step) {
   switch (step->kind) {
     case KERNEL_STEP_LOAD:
-      if (!load_row(worker, step)) {
+      if (!load_row(worker, step) && !load_repeated(worker, step)) {
         load(worker, step);
       }
       break;

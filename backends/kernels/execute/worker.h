@@ -28,7 +28,9 @@ typedef struct kernel_worker {
   unsigned char *lanes;
   unsigned char *rows;
   unsigned char *slots;
-  unsigned char *spare; /* a slot for elements on their way */
+  unsigned char *spare;   /* a slot for elements on their way */
+  unsigned char *repeats; /* a slot per input that is one run, repeated (only without reductions) */
+  uint64_t repeated;      /* inputs that are there: bits */
   unsigned char *kept;
   size_t kept_bytes; /* of each kept value */
   int64_t row;       /* first row of the group */

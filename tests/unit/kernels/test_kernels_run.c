@@ -257,6 +257,21 @@ UNIT_TEST(transposed_and_repeated_inputs) {
   check_text(text, (const int64_t[]){3, 700, 6}, 0);
 }
 
+/* Short runs, so that a tile has several of them; more tiles than threads, the last of which is smaller. */
+UNIT_TEST(one_run_for_all_runs_of_a_tile) {
+  kernel_program_t *program = kernel_case_read(
+      "kernel rank 3 reduced 0\nin0 f32 [0 1 2]\nin1 f32 [. . 0]\nin2 f16 [. . 0]\nin3 f32 [. 0 1]\n"
+      "%0 = load in0\n%1 = load in1\n%2 = load in2\n%3 = load in3\n%4 = Mul %0 %1\n%5 = Add %4 %2\n"
+      "%6 = Sigmoid %5\n%7 = Sub %6 %3\n%8 = Mul %1 %2\n%9 = Add %7 %8\nout0 f32 = %9\nout1 f16 = %5\n");
+  static const int64_t lengths[] = {1, 3, 17, 96, 384, 500, 513};
+  for (unsigned k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
+    for (unsigned seed = 1; seed <= 4; seed++) {
+      check_program(program, (const int64_t[]){3, 47, lengths[k]}, seed + k, 2e-6);
+    }
+  }
+  kernel_program_destroy(program);
+}
+
 /* Cheap operators in a row: each form of operand, values that are read again later, outputs on the way. */
 static const char *const CHAIN =
     "kernel rank 2 reduced 1\nin0 f32 [0 1]\nin1 f32 [0 1]\nin2 f32 [. 0]\nin3 f32 [. .]\n%0 = load in0\n"
