@@ -328,7 +328,7 @@ static cleave_status_t make_steps(cpu_program_t *program, const cpu_backend_t *b
   }
   for (uint32_t u = 0; u < unit_count && status == CLEAVE_OK; u++) {
     bool is_done = false;
-    if (units[u].count > 1) {
+    if (units[u].is_kernel) {
       status = make_kernel(program, backend, lowerer, &units[u], options, &is_done, message);
     }
     for (uint32_t k = 0; k < units[u].count && !is_done && status == CLEAVE_OK; k++) {

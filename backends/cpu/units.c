@@ -99,6 +99,7 @@ cleave_status_t cpu_units_list(const cleave_region_view_t *region, bool fuses, k
     uint32_t unit = fusion->nodes[0];
     lister.units[unit] = (cpu_unit_t){.count = fusion->node_count,
                                       .nodes = fusion->nodes,
+                                      .is_kernel = true,
                                       .fast_math = cpu_fused_says(region, f, "fast_math")};
     for (uint32_t k = 0; k < fusion->node_count; k++) {
       lister.unit_of[fusion->nodes[k]] = unit;

@@ -9,8 +9,9 @@
 #include "cpu/program.h"
 
 typedef struct cpu_unit {
-  uint32_t count; /* of nodes; more than one: a fusion that asks to be one kernel */
+  uint32_t count; /* of nodes */
   const uint32_t *nodes;
+  bool is_kernel; /* a fusion that asks to be one kernel */
   bool fast_math; /* of such a fusion: functions with fewer digits will do */
 } cpu_unit_t;
 
