@@ -207,8 +207,8 @@ UNIT_TEST(functions_are_as_exact_as_the_list_says_over_all_floats) {
       }
     }
     double bound = list_ulps[functions[f].op];
-    ck_assert_msg(bound <= 4 || strncmp(info->name, "Fast", 4) == 0, "%s: the list allows %g units", info->name,
-                  bound);
+    ck_assert_msg(bound <= 4 || strncmp(info->name, "Fast", 4) == 0, "%s: the list allows %g units",
+                  info->name, bound);
     ck_assert_msg(worst <= (bound > 0 ? bound : 0.5),
                   "%s: %.2f units in the last place at %a, the list says %g", info->name, worst,
                   (double)where, bound);
