@@ -91,6 +91,16 @@ static int run_command(int argc, char **argv) {
       {"backend", 0, CLEAVE_OPTION_TEXT, "NAME",
        "without rule files: one region over all that this backend supports", &run.job_options.backend},
       CLEAVE_JOB_SETTINGS(&run.job_options),
+      {"precision", 0, CLEAVE_OPTION_TEXT, "NAME",
+       "of regions by --rules whose files have this option (onednn): float32, bfloat16 or float16; weights "
+       "and "
+       "updates stay float32 (default: float32)",
+       &run.precision},
+      {"loss-scale", 0, CLEAVE_OPTION_NUMBER, "S",
+       "float16: what the loss is multiplied by for backward in the first step (default: 65536)",
+       &run.options.loss_scale},
+      {"scale-steps", 0, CLEAVE_OPTION_INT, "N",
+       "float16: good steps after which the scale doubles (default: 2000)", &run.options.scale_steps},
       {"recompute", 0, CLEAVE_OPTION_NUMBER, "SHARE", CLEAVE_RECOMPUTE_HELP, &run.options.recompute},
       {"threads", 0, CLEAVE_OPTION_INT, "N",
        "threads of a step (default: all processors, divided among the processes of a host)",

@@ -155,6 +155,7 @@ static cleave_status_t take_over(cleave_trainer_t *trainer, const cleave_npz_t *
   }
   trainer->history.count = steps;
   trainer->steps_done = (int64_t)steps;
+  cleave_train_replay_scaling(trainer);
   trainer->now = 0;
   for (size_t k = 0; k < trainer->carried.count; k++) {
     char name[NAME_SIZE];

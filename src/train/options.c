@@ -9,6 +9,10 @@
 
 #define PI 3.14159265358979323846
 
+/* Powers of two: multiplying by them does not round. */
+static const double LEAST_SCALE = 0x1p-24;
+static const double MOST_SCALE = 0x1p+32;
+
 void cleave_train_defaults(cleave_train_options_t *out_options) {
   *out_options = (cleave_train_options_t){.size = sizeof *out_options,
                                           .optimizer = CLEAVE_OPTIMIZER_SGD,
@@ -20,7 +24,9 @@ void cleave_train_defaults(cleave_train_options_t *out_options) {
                                           .step_factor = 0.1,
                                           .batch = 32,
                                           .epochs = 1,
-                                          .bucket_bytes = INT64_C(25) << 20};
+                                          .bucket_bytes = INT64_C(25) << 20,
+                                          .loss_scale = 65536,
+                                          .scale_steps = 2000};
 }
 
 // ---- ranges ----
@@ -60,7 +66,10 @@ cleave_status_t cleave_train_check_options(const cleave_train_options_t *options
                             {"recompute", options->recompute, 0, 1, true},
                             {"batch", (double)options->batch, 1, 1e9, false},
                             {"epochs", (double)options->epochs, 1, 1e9, false},
-                            {"bucket", (double)options->bucket_bytes, 1, 1e15, false}};
+                            {"bucket", (double)options->bucket_bytes, 1, 1e15, false},
+                            {"precision", (double)options->precision, 0, CLEAVE_TRAIN_FLOAT16, false},
+                            {"loss scale", options->loss_scale, LEAST_SCALE, MOST_SCALE, false},
+                            {"scale steps", (double)options->scale_steps, 1, 1e12, false}};
   for (size_t k = 0; k < sizeof ranges / sizeof ranges[0]; k++) {
     if (!is_inside(&ranges[k])) {
       return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
@@ -68,6 +77,11 @@ cleave_status_t cleave_train_check_options(const cleave_train_options_t *options
                               ranges[k].least, ranges[k].excludes_most ? "less than " : "", ranges[k].most,
                               ranges[k].value);
     }
+  }
+  int exponent = 0;
+  if (frexp(options->loss_scale, &exponent) != 0.5) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "loss scale: expected a power of two, found %g", options->loss_scale);
   }
   return CLEAVE_OK;
 }
@@ -97,7 +111,7 @@ cleave_status_t cleave_train_copy_options(const cleave_train_options_t *options,
 size_t cleave_train_describe(const cleave_train_options_t *options, int64_t sample_count,
                              cleave_train_number_t numbers[CLEAVE_TRAIN_NUMBERS]) {
   const cleave_train_number_t all[] = {
-      {"version of the checkpoint", 1},
+      {"version of the checkpoint", 2},
       {"number of samples", (double)sample_count},
       {"batch", (double)options->batch},
       {"seed", (double)(options->seed & UINT32_MAX)},
@@ -117,7 +131,10 @@ size_t cleave_train_describe(const cleave_train_options_t *options, int64_t samp
       {"step factor", options->step_factor},
       {"final rate", options->final_rate},
       {"warmup", (double)options->warmup},
-      {"epochs", options->schedule == CLEAVE_SCHEDULE_COSINE ? (double)options->epochs : 0}};
+      {"epochs", options->schedule == CLEAVE_SCHEDULE_COSINE ? (double)options->epochs : 0},
+      {"precision", (double)options->precision},
+      {"loss scale", options->loss_scale},
+      {"scale steps", (double)options->scale_steps}};
   memcpy(numbers, all, sizeof all);
   return sizeof all / sizeof all[0];
 }
@@ -140,4 +157,31 @@ double cleave_train_rate(const cleave_train_options_t *options, int64_t step, in
     case CLEAVE_SCHEDULE_CONSTANT: break;
   }
   return options->rate;
+}
+
+// ---- the scale of the loss ----
+
+bool cleave_train_is_scaled(const cleave_train_options_t *options) {
+  return options->precision == CLEAVE_TRAIN_FLOAT16;
+}
+
+cleave_train_scaling_t cleave_train_scaling_start(const cleave_train_options_t *options) {
+  return (cleave_train_scaling_t){.scale = cleave_train_is_scaled(options) ? options->loss_scale : 1.0};
+}
+
+bool cleave_train_scaling_advance(const cleave_train_options_t *options, double norm,
+                                  cleave_train_scaling_t *scaling) {
+  bool is_scaled = cleave_train_is_scaled(options);
+  if (is_scaled && !isfinite(norm)) {
+    scaling->scale = fmax(0.5 * scaling->scale, LEAST_SCALE);
+    scaling->good = 0;
+    return false;
+  }
+  scaling->updates++;
+  scaling->good++;
+  if (is_scaled && scaling->good == options->scale_steps) {
+    scaling->scale = fmin(2.0 * scaling->scale, MOST_SCALE);
+    scaling->good = 0;
+  }
+  return true;
 }

@@ -23,7 +23,7 @@ typedef struct cleave_train_number {
   double value;
 } cleave_train_number_t;
 
-enum { CLEAVE_TRAIN_NUMBERS = 21 };
+enum { CLEAVE_TRAIN_NUMBERS = 24 };
 
 /* What later steps depend on beside tensors, the version of this list first. Returns how many there are. */
 size_t cleave_train_describe(const cleave_train_options_t *options, int64_t sample_count,
@@ -31,5 +31,21 @@ size_t cleave_train_describe(const cleave_train_options_t *options, int64_t samp
 
 /* The learning rate of a step, from 0, as cleave_schedule_t says. */
 double cleave_train_rate(const cleave_train_options_t *options, int64_t step, int64_t steps_per_epoch);
+
+/* Is the loss multiplied by a scale before backward? */
+bool cleave_train_is_scaled(const cleave_train_options_t *options);
+
+/* The scale of the next step. It follows from the options and the gradient norms of the steps before: a
+ * checkpoint, which has these, need not keep it. */
+typedef struct cleave_train_scaling {
+  double scale;    /* a power of two; 1 if the loss is not scaled */
+  int64_t good;    /* steps since it changed */
+  int64_t updates; /* steps that were not skipped */
+} cleave_train_scaling_t;
+
+cleave_train_scaling_t cleave_train_scaling_start(const cleave_train_options_t *options);
+/* After a step with this norm of its gradients. False: the step is to be skipped. */
+bool cleave_train_scaling_advance(const cleave_train_options_t *options, double norm,
+                                  cleave_train_scaling_t *scaling);
 
 #endif /* CLEAVE_TRAIN_OPTIONS_H */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph of a step. Its inputs, in order: those of the model, the loss's array, the share of the loss,
-// running statistics, masks of Dropout, weights, their states, numbers. Its outputs: the loss, the norm, and
-// what comes of statistics, weights and states. With other processes, loss, statistics and gradients are
-// summed: the graph is cut there.
+// The graph of a step. Its inputs, in order: those of the model, the loss's array, share and scale of the
+// loss, running statistics, masks of Dropout, weights, their states, numbers. Its outputs: the loss, the
+// norm, and what comes of statistics, weights and states. With other processes, loss, statistics and
+// gradients are summed: the graph is cut there.
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
@@ -108,6 +108,16 @@ static cleave_status_t to_training(making_t *making, cleave_graph_t *graph, clea
   return add_outputs(making, graph, error);
 }
 
+/* The number of an input; CLEAVE_INDEX_NONE if it is none. */
+static uint32_t input_of(const cleave_graph_t *graph, cleave_value_t value) {
+  for (uint32_t k = (uint32_t)graph->inputs.count; k-- > 0 && cleave_value_exists(value);) {
+    if (graph->inputs.items[k].index == value.index) {
+      return k;
+    }
+  }
+  return CLEAVE_INDEX_NONE;
+}
+
 static cleave_status_t make_backward(making_t *making, cleave_error_t *error) {
   cleave_graph_t *graph = NULL;
   const cleave_gradient_order_t order = {.loss = LOSS_NAME,
@@ -117,10 +127,8 @@ static cleave_status_t make_backward(making_t *making, cleave_error_t *error) {
                                          .out_recompute = &making->trainer->recompute};
   CLEAVE_TRY(cleave_train_start_graph(making->trainer, false, &making->loss, &graph, error));
   making->trainer->loss = making->loss;
-  making->trainer->share_input = CLEAVE_INDEX_NONE;
-  if (cleave_value_exists(making->loss.share)) {
-    making->trainer->share_input = (uint32_t)graph->inputs.count - 1;
-  }
+  making->trainer->share_input = input_of(graph, making->loss.share);
+  making->trainer->scale_input = input_of(graph, making->loss.scale);
   cleave_status_t status = to_training(making, graph, error);
   if (status != CLEAVE_OK) {
     cleave_graph_destroy(graph);
@@ -174,7 +182,8 @@ static cleave_status_t add_weights(making_t *making, cleave_graph_t *graph, clea
 
 static cleave_status_t add_update(making_t *making, cleave_graph_t *graph, cleave_value_t *out_norm,
                                   cleave_error_t *error) {
-  static const char *const names[CLEAVE_TRAIN_SCALARS] = {"training rate", "training root", "training keep"};
+  static const char *const names[CLEAVE_TRAIN_SCALARS] = {"training rate", "training root", "training keep",
+                                                          "training unscale"};
   cleave_value_t scalars[CLEAVE_TRAIN_SCALARS];
   cleave_editor_t editor;
   making->trainer->first_scalar = (uint32_t)graph->inputs.count;

@@ -54,6 +54,7 @@ static cleave_status_t spread(cleave_trainer_t *trainer, cleave_error_t *error) 
                                            (size_t)steps * sizeof *trainer->history.items, error));
   trainer->history.count = (size_t)steps;
   trainer->steps_done = steps;
+  cleave_train_replay_scaling(trainer);
   trainer->now = 0;
   for (size_t k = 0; k < trainer->carried.count; k++) {
     cleave_tensor_t *tensor = trainer->carried.items[k].buffers[0];

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <math.h>
 #include <string.h>
 
 #include "formats/onnx/onnx.h"
@@ -62,6 +63,9 @@ static void set_scalars(cleave_trainer_t *trainer) {
   if (trainer->share_input != CLEAVE_INDEX_NONE) {
     trainer->input_views[trainer->share_input].data = &trainer->share;
   }
+  if (trainer->scale_input != CLEAVE_INDEX_NONE) {
+    trainer->input_views[trainer->scale_input].data = &trainer->scaling.scale;
+  }
 }
 
 /* How many processes train together, and what this one takes of a minibatch. */
@@ -94,9 +98,10 @@ static cleave_status_t set_options(cleave_trainer_t *trainer, const cleave_model
                                "%lld samples do not fill one minibatch of %lld",
                                (long long)trainer->samples->count, (long long)options->batch);
   }
+  trainer->scaling = cleave_train_scaling_start(&trainer->options);
   const cleave_partition_request_t none = {.size = sizeof none};
-  return cleave_rule_files_load(model->context, options->rules != NULL ? options->rules : &none,
-                                &trainer->rules, error);
+  return cleave_train_load_rules(trainer, model->context, options->rules != NULL ? options->rules : &none,
+                                 error);
 }
 
 /* The feed whose labels decide what the mean of a cross entropy is over; NULL if this process trains alone.
@@ -196,13 +201,16 @@ int64_t cleave_trainer_steps_done(const cleave_trainer_t *trainer) {
 
 static cleave_train_step_t describe(const cleave_trainer_t *trainer, int64_t index) {
   const cleave_train_record_t *record = &trainer->history.items[index];
-  return (cleave_train_step_t){.size = sizeof(cleave_train_step_t),
-                               .step = index + 1,
-                               .epoch = index / trainer->steps_per_epoch + 1,
-                               .loss = record->loss,
-                               .gradient_norm = record->norm,
-                               .rate = record->rate,
-                               .ends_epoch = (index + 1) % trainer->steps_per_epoch == 0};
+  return (cleave_train_step_t){
+      .size = sizeof(cleave_train_step_t),
+      .step = index + 1,
+      .epoch = index / trainer->steps_per_epoch + 1,
+      .loss = record->loss,
+      .gradient_norm = record->norm,
+      .rate = record->rate,
+      .ends_epoch = (index + 1) % trainer->steps_per_epoch == 0,
+      .loss_scale = record->scale,
+      .is_skipped = cleave_train_is_scaled(&trainer->options) && !isfinite(record->norm)};
 }
 
 cleave_status_t cleave_trainer_history(const cleave_trainer_t *trainer, int64_t index,
@@ -229,9 +237,10 @@ static void feed(cleave_trainer_t *trainer) {
 
 static double read_number(const cleave_trainer_t *trainer, uint32_t output) {
   const cleave_tensor_view_t *view = &trainer->output_views[output];
-  return view->dtype == CLEAVE_DTYPE_F64   ? *(const double *)view->data
-         : view->dtype == CLEAVE_DTYPE_F32 ? (double)*(const float *)view->data
-                                           : (double)cleave_f16_to_f32(*(const uint16_t *)view->data);
+  return view->dtype == CLEAVE_DTYPE_F64    ? *(const double *)view->data
+         : view->dtype == CLEAVE_DTYPE_F32  ? (double)*(const float *)view->data
+         : view->dtype == CLEAVE_DTYPE_BF16 ? (double)cleave_bf16_to_f32(*(const uint16_t *)view->data)
+                                            : (double)cleave_f16_to_f32(*(const uint16_t *)view->data);
 }
 
 cleave_status_t cleave_trainer_step(cleave_trainer_t *trainer, cleave_train_step_t *out_step,
@@ -243,13 +252,17 @@ cleave_status_t cleave_trainer_step(cleave_trainer_t *trainer, cleave_train_step
   }
   CLEAVE_TRY(cleave_array_reserve(&trainer->history, 1, error));
   record.rate = cleave_train_rate(&trainer->options, step, trainer->steps_per_epoch);
-  cleave_train_scalars(&trainer->options, step, record.rate, trainer->scalars);
+  record.scale = trainer->scaling.scale;
+  cleave_train_scalars(&trainer->options, trainer->scaling.updates, record.rate, record.scale,
+                       trainer->scalars);
   feed(trainer);
   cleave_train_point(trainer);
   CLEAVE_TRY(cleave_train_run_parts(trainer, error));
-  record.loss = read_number(trainer, CLEAVE_TRAIN_LOSS);
+  record.loss = read_number(trainer, CLEAVE_TRAIN_LOSS) / record.scale;
   record.norm = read_number(trainer, CLEAVE_TRAIN_GRADIENT_NORM);
-  trainer->now = 1 - trainer->now;
+  if (cleave_train_scaling_advance(&trainer->options, record.norm, &trainer->scaling)) {
+    trainer->now = 1 - trainer->now;
+  }
   trainer->steps_done++;
   cleave_array_push_reserved(&trainer->history, record);
   *out_step = describe(trainer, step);

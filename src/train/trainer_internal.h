@@ -60,6 +60,7 @@ typedef struct cleave_train_record {
   double loss;
   double norm;
   double rate;
+  double scale; /* of the loss; not in checkpoints, since it follows from the norms before */
 } cleave_train_record_t;
 
 struct cleave_trainer {
@@ -89,6 +90,9 @@ struct cleave_trainer {
   uint32_t first_scalar;
   uint32_t share_input; /* CLEAVE_INDEX_NONE: this process trains alone */
   double share;         /* what the loss of this process is multiplied by */
+  uint32_t scale_input; /* CLEAVE_INDEX_NONE: the loss is not scaled */
+  cleave_train_scaling_t scaling;
+  const char *precision_missing; /* why rules were not asked for the precision; NULL: they were */
   double scalars[CLEAVE_TRAIN_SCALARS];
   uint32_t now; /* which of the buffers has the values of now */
   /* evaluation; outputs: loss, scores */
@@ -101,6 +105,14 @@ struct cleave_trainer {
   int64_t steps_done;
   CLEAVE_ARRAY(cleave_train_record_t) history;
 };
+
+/* precision.c: loads the rule files, which are asked for the precision. */
+CLEAVE_MUST_USE cleave_status_t cleave_train_load_rules(cleave_trainer_t *trainer, cleave_context_t *context,
+                                                        const cleave_partition_request_t *request,
+                                                        cleave_error_t *error);
+
+/* The scale of each step of the history, and of the next one. */
+void cleave_train_replay_scaling(cleave_trainer_t *trainer);
 
 /* Of a graph, which it takes over: model, plan, session. `origin` as for cleave_model_create_sharing_take. */
 CLEAVE_MUST_USE cleave_status_t cleave_train_compile_take(cleave_trainer_t *trainer, cleave_graph_t *graph,

@@ -5,8 +5,8 @@
     train.py PROGRAM [STEPS [THREADS]]
 
 ResNet-50 (batch 8, cross entropy, momentum) and BERT-base (batch 8, 128 tokens, squared differences of the pooled output,
-AdamW), float32, random samples. Medians of STEPS steps (default 5) after one that does not count; cleave with rules and
-without. Needs Debian's python3-torch and python3-torchvision.
+AdamW), float32, random samples. Medians of STEPS steps (default 5) after one that does not count; cleave with rules, also
+with --precision bfloat16 (float32 where the processor has no AVX512_BF16), and without rules. Needs Debian's python3-torch and python3-torchvision.
 """
 import json
 import os
@@ -89,7 +89,7 @@ def main(arguments):
     steps = int(arguments[1]) if len(arguments) > 1 else 5
     threads = int(arguments[2]) if len(arguments) > 2 else 2
     torch.set_num_threads(threads)
-    print(f"{'':12} {'PyTorch':>10} {'cleave':>10} {'ratio':>6} {'no rules':>10}   ms, medians of {steps} steps, "
+    print(f"{'':12} {'PyTorch':>10} {'cleave':>10} {'ratio':>6} {'bfloat16':>10} {'no rules':>10}   ms, medians of {steps} steps, "
           f"{threads} threads, PyTorch {torch.__version__}")
     for script, make_case in (("resnet50", resnet50), ("bert_base", bert_base)):
         make, inputs, arrays, options = make_case(BATCH)
@@ -98,8 +98,10 @@ def main(arguments):
                 numpy.save(f"{folder}/{name}.npy", array)
             theirs = time_torch(make, inputs, arrays, steps)
             ours = time_cleave(arguments[0], script, folder, options, ["onednn", "pointwise"], steps, threads)
+            low = time_cleave(arguments[0], script, folder, options + ["--precision", "bfloat16"], ["onednn", "pointwise"],
+                              steps, threads)
             plain = time_cleave(arguments[0], script, folder, options, [], 1, threads)
-        print(f"{script:12} {theirs:10.0f} {ours:10.0f} {theirs / ours:6.2f} {plain:10.0f}", flush=True)
+        print(f"{script:12} {theirs:10.0f} {ours:10.0f} {theirs / ours:6.2f} {low:10.0f} {plain:10.0f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -96,6 +96,9 @@ static void ask(const onednn_analysis_t *analysis, const onednn_kernel_t *kernel
     if (kernel->kind == ONEDNN_PRODUCT && !onednn_is_constant(&region->values[kernel->weights])) {
       demands[kernel->weights].low |= low;
     }
+  } else if (onednn_node_is(node, "ConvGradWeight")) {
+    demands[node->inputs[0]].low |= low;
+    demands[node->inputs[1]].low |= low;
   } else if (is_view(kernel)) {
     demands[kernel->source].low |= results.low && !results.output;
     demands[kernel->source].output |= results.output;

@@ -80,24 +80,41 @@ static dnnl_status_t describe_weights(const onednn_maker_t *maker, const void *o
   return onednn_make_convolution_weights(maker, &operands, &geometry);
 }
 
-// Images in blocks of 16 channels if the region is for them and oneDNN has fast code, else as it chooses.
+// Is there fast code for these layouts? If not, there is no description.
+static bool describe_fast(const onednn_plan_t *plan, weights_context_t *context, dnnl_primitive_desc_t *out) {
+  if (describe(plan, describe_weights, context, out) == dnnl_success && !onednn_is_reference(*out)) {
+    return true;
+  }
+  if (*out != NULL) {
+    (void)dnnl_primitive_desc_destroy(*out);
+  }
+  return false;
+}
+
+// Images in blocks of 16 channels if the region is for them and oneDNN has fast code, else as it chooses, in
+// the type that the kernel computes in if there is fast code for that. The gradient is float32 always.
 static dnnl_status_t choose_weights(const onednn_plan_t *plan, weights_context_t *context,
                                     const onednn_tensor_t *images, dnnl_primitive_desc_t *out) {
   onednn_shape_t x = onednn_layout_shape(&images[0].layout);
   onednn_shape_t y = onednn_layout_shape(&images[1].layout);
+  onednn_layout_t source = onednn_layout_any(&x);
+  onednn_layout_t result = onednn_layout_any(&y);
   if (plan->blocked) {
     bool first = onednn_layout_is_plain(&images[0].layout) && x.dims[1] < 16;
-    context->source = first ? onednn_layout_any(&x) : onednn_layout_blocked(&x);
+    context->source = first ? source : onednn_layout_blocked(&x);
     context->result = onednn_layout_blocked(&y);
-    if (describe(plan, describe_weights, context, out) == dnnl_success && !onednn_is_reference(*out)) {
+    if (describe_fast(plan, context, out)) {
       return dnnl_success;
     }
-    if (*out != NULL) {
-      (void)dnnl_primitive_desc_destroy(*out);
-    }
   }
-  context->source = onednn_layout_any(&x);
-  context->result = onednn_layout_any(&y);
+  dnnl_data_type_t type = onednn_plan_computes(plan);
+  context->source = onednn_layout_typed(&source, type);
+  context->result = onednn_layout_typed(&result, type);
+  if (type != dnnl_f32 && describe_fast(plan, context, out)) {
+    return dnnl_success;
+  }
+  context->source = source;
+  context->result = result;
   return describe(plan, describe_weights, context, out);
 }
 
@@ -117,7 +134,7 @@ static cleave_status_t convolution_weights(onednn_plan_t *plan, const onednn_ker
     memcpy(grouped.dims + 2, shape.dims + 1, (size_t)(shape.rank - 1) * sizeof(int64_t));
   }
   for (uint32_t k = 0; k < 2; k++) {
-    ONEDNN_TRY(onednn_plan_fetch(plan, node->inputs[k], &images[k]));
+    ONEDNN_TRY(onednn_plan_stored(plan, node->inputs[k], &images[k]));
   }
   onednn_shape_t x = onednn_layout_shape(&images[0].layout);
   onednn_shape_t y = onednn_layout_shape(&images[1].layout);

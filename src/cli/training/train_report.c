@@ -42,6 +42,35 @@ static void flush(void) {
   (void)fflush(stdout);
 }
 
+/* "precision bfloat16: 1 region", or what is in its place, and why. */
+static void print_precision(const cleave_train_run_t *run) {
+  cleave_train_precision_report_t report;
+  cleave_trainer_precision(run->trainer, &report);
+  if (report.precision == CLEAVE_TRAIN_FLOAT32) {
+    return;
+  }
+  const char *name = cleave_train_precision_name(report.precision);
+  if (report.regions > 0) {
+    cleave_print("precision %s: %u region%s\n", name, (unsigned)report.regions,
+                 report.regions == 1 ? "" : "s");
+  } else {
+    cleave_print("precision %s: float32 in its place: %s\n", name, report.reason);
+  }
+}
+
+static void add_precision(const cleave_train_run_t *run, json_t *json) {
+  cleave_train_precision_report_t report;
+  cleave_trainer_precision(run->trainer, &report);
+  if (report.precision == CLEAVE_TRAIN_FLOAT32) {
+    return;
+  }
+  (void)json_object_set_new(json, "precision", json_string(cleave_train_precision_name(report.precision)));
+  (void)json_object_set_new(json, "precision_regions", json_integer((json_int_t)report.regions));
+  if (report.reason != NULL) {
+    (void)json_object_set_new(json, "float32_because", json_string(report.reason));
+  }
+}
+
 static void print_start(const cleave_train_run_t *run, const parts_t *parts) {
   char bytes[32];
   cleave_print("\na step: %zu nodes, %u fusions, %u regions", parts->nodes, parts->fusions, parts->regions);
@@ -50,6 +79,7 @@ static void print_start(const cleave_train_run_t *run, const parts_t *parts) {
   }
   cleave_print(", %s of memory; made in %.0f ms\n", cleave_output_bytes(parts->memory, bytes, sizeof bytes),
                run->make_ms);
+  print_precision(run);
   if (run->options.recompute > 0.0) {
     cleave_report_recompute(cleave_trainer_recompute(run->trainer));
   }
@@ -60,6 +90,7 @@ static void print_start(const cleave_train_run_t *run, const parts_t *parts) {
 
 static void print_start_json(const cleave_train_run_t *run, const parts_t *parts, json_t *json) {
   (void)json_object_set_new(json, "memory", json_integer((json_int_t)parts->memory));
+  add_precision(run, json);
   if (run->options.recompute > 0.0) {
     (void)json_object_set_new(json, "recompute",
                               cleave_report_recompute_json(cleave_trainer_recompute(run->trainer)));
@@ -106,10 +137,15 @@ void cleave_train_report_step(const cleave_train_run_t *run, const cleave_train_
     return;
   }
   if (run->json && run->each_step) {
-    cleave_run_watch_line(json_pack("{s:s, s:I, s:I, s:o, s:o, s:f}", "event", "step", "step",
-                                    (json_int_t)step->step, "epoch", (json_int_t)step->epoch, "loss",
-                                    number(step->loss), "gradient_norm", number(step->gradient_norm), "rate",
-                                    step->rate));
+    json_t *json =
+        json_pack("{s:s, s:I, s:I, s:o, s:o, s:f}", "event", "step", "step", (json_int_t)step->step, "epoch",
+                  (json_int_t)step->epoch, "loss", number(step->loss), "gradient_norm",
+                  number(step->gradient_norm), "rate", step->rate);
+    if (json != NULL && run->options.precision == CLEAVE_TRAIN_FLOAT16) {
+      (void)json_object_set_new(json, "loss_scale", json_real(step->loss_scale));
+      (void)json_object_set_new(json, "skipped", json_boolean(step->is_skipped));
+    }
+    cleave_run_watch_line(json);
     flush();
   }
   cleave_output_progress("epoch %lld, step %lld of %lld: loss %.4g, gradient %.3g", (long long)step->epoch,
@@ -176,6 +212,25 @@ void cleave_train_report_communication(const cleave_train_run_t *run) {
       "nothing was computed (%.0f %% hidden)\n",
       (int)run->communicator->count, cleave_output_bytes((double)sums.bytes, bytes, sizeof bytes),
       (unsigned)sums.buckets, sums.buckets == 1 ? "" : "s", going, waited, 100.0 * hidden);
+}
+
+void cleave_train_report_scale(const cleave_train_run_t *run) {
+  int64_t count = cleave_trainer_steps_done(run->trainer);
+  int64_t skipped = 0;
+  cleave_train_step_t step = {.loss_scale = run->options.loss_scale};
+  if (run->is_silent || run->options.precision != CLEAVE_TRAIN_FLOAT16) {
+    return;
+  }
+  for (int64_t k = 0; k < count && cleave_trainer_history(run->trainer, k, &step, NULL) == CLEAVE_OK; k++) {
+    skipped += step.is_skipped ? 1 : 0;
+  }
+  if (run->json) {
+    cleave_run_watch_line(json_pack("{s:s, s:f, s:I}", "event", "scale", "loss_scale", step.loss_scale,
+                                    "skipped", (json_int_t)skipped));
+  } else {
+    cleave_print("loss scale %g in the last step; %lld of %lld steps skipped\n", step.loss_scale,
+                 (long long)skipped, (long long)count);
+  }
 }
 
 void cleave_train_report_saved(const cleave_train_run_t *run, const char *what, const char *path) {

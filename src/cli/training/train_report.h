@@ -10,6 +10,8 @@ void cleave_train_report_step(const cleave_train_run_t *run, const cleave_train_
 void cleave_train_report_epoch(const cleave_train_run_t *run, const cleave_train_epoch_t *epoch);
 /* What the sums over processes took, if there were any. */
 void cleave_train_report_communication(const cleave_train_run_t *run);
+/* The scale of the loss at the end, and how many steps were skipped; nothing if it was not scaled. */
+void cleave_train_report_scale(const cleave_train_run_t *run);
 void cleave_train_report_saved(const cleave_train_run_t *run, const char *what, const char *path);
 
 #endif /* CLEAVE_CLI_TRAINING_TRAIN_REPORT_H */

@@ -36,15 +36,19 @@ static bool choose_all(cleave_train_run_t *run) {
   static const char *const optimizers[] = {"sgd", "momentum", "adam", "adamw"};
   static const char *const schedules[] = {"constant", "step", "cosine"};
   static const char *const norms[] = {"batch", "frozen"};
+  static const char *const precisions[] = {"float32", "bfloat16", "float16"};
   int optimizer = 0;
   int schedule = 0;
   int frozen = 0;
+  int precision = 0;
   bool good = choose("optimizer", run->optimizer, optimizers, 4, &optimizer) &&
               choose("schedule", run->schedule, schedules, 3, &schedule) &&
-              choose("norms", run->norms, norms, 2, &frozen);
+              choose("norms", run->norms, norms, 2, &frozen) &&
+              choose("precision", run->precision, precisions, 3, &precision);
   run->options.optimizer = (cleave_optimizer_t)optimizer;
   run->options.schedule = (cleave_schedule_t)schedule;
   run->options.freeze_norms = frozen == 1;
+  run->options.precision = (cleave_train_precision_t)precision;
   return good;
 }
 
@@ -195,7 +199,8 @@ static cleave_status_t train(cleave_train_run_t *run, cleave_error_t *error) {
     CLEAVE_TRY(cleave_trainer_step(run->trainer, &step, error));
     ms += cleave_clock_ms(start, cleave_clock_now());
     epoch.loss += step.loss;
-    epoch.norm += step.gradient_norm;
+    epoch.norm += step.is_skipped ? 0.0 : step.gradient_norm;
+    epoch.skipped += step.is_skipped ? 1 : 0;
     epoch.steps++;
     cleave_train_report_step(run, &step);
     if (step.ends_epoch) {
@@ -203,7 +208,7 @@ static cleave_status_t train(cleave_train_run_t *run, cleave_error_t *error) {
       epoch.step = step.step;
       epoch.rate = step.rate;
       epoch.loss /= (double)epoch.steps;
-      epoch.norm /= (double)epoch.steps;
+      epoch.norm /= (double)(epoch.steps - epoch.skipped);
       epoch.step_ms = ms / (double)epoch.steps;
       CLEAVE_TRY(finish_epoch(run, &epoch, k + 1 == count, error));
       epoch = (cleave_train_epoch_t){0};
@@ -217,6 +222,7 @@ static cleave_status_t train(cleave_train_run_t *run, cleave_error_t *error) {
 
 static cleave_status_t save_all(cleave_train_run_t *run, cleave_error_t *error) {
   cleave_train_report_communication(run);
+  cleave_train_report_scale(run);
   if (run->is_silent) {
     return CLEAVE_OK;
   }

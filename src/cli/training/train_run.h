@@ -8,13 +8,14 @@
 
 /* Of an epoch, as it was printed. */
 typedef struct cleave_train_epoch {
-  int64_t epoch;  /* from 1 */
-  int64_t step;   /* the last one */
-  int64_t steps;  /* of the epoch that this process did */
-  double loss;    /* mean of these steps */
-  double norm;    /* mean */
-  double rate;    /* of the last step */
-  double step_ms; /* mean */
+  int64_t epoch;   /* from 1 */
+  int64_t step;    /* the last one */
+  int64_t steps;   /* of the epoch that this process did */
+  double loss;     /* mean of these steps */
+  int64_t skipped; /* of these, without an update */
+  double norm;     /* mean of the others */
+  double rate;     /* of the last step */
+  double step_ms;  /* mean */
   bool has_evaluation;
   cleave_evaluation_t evaluation;
 } cleave_train_epoch_t;
@@ -28,6 +29,7 @@ typedef struct cleave_train_run {
   const char *optimizer; /* names, or NULL */
   const char *schedule;
   const char *norms;
+  const char *precision;
   cleave_text_list_t weights;
   int64_t seed;
   const char *checkpoint; /* or NULL */

@@ -70,6 +70,18 @@ typedef enum cleave_schedule {
   CLEAVE_SCHEDULE_COSINE    /* from rate to final_rate by half a cosine, over what follows the warmup */
 } cleave_schedule_t;
 
+/* The numbers in which regions multiply. Weights, their state and the update are those of the model, float32
+ * mostly, whatever this is, and so are gradients before they are cut. */
+typedef enum cleave_train_precision {
+  CLEAVE_TRAIN_FLOAT32,
+  CLEAVE_TRAIN_BFLOAT16, /* has the range of float32 */
+  /* Small gradients would become zero: the loss is multiplied by a scale before backward, and gradients are
+   * divided by it after. A step whose gradients are not finite leaves everything as it was (weights, their
+   * state, running statistics) and halves the scale; it doubles after `scale_steps` good ones in a row.
+   * Models that convert to float16 themselves need this, too. */
+  CLEAVE_TRAIN_FLOAT16
+} cleave_train_precision_t;
+
 typedef struct cleave_train_options {
   size_t size; /* sizeof(cleave_train_options_t) */
   /* "cross_entropy": the mean of the softmax cross entropy of `scores`, [N, C] or [N, C, ...], against the
@@ -115,6 +127,11 @@ typedef struct cleave_train_options {
   const cleave_communicator_t *communicator;
   int64_t bucket_bytes; /* gradients that are summed in one transfer; 26214400 */
   double recompute;     /* as in cleave_gradient_options_t; 0: forward is kept */
+  /* Rule files get it as their option `precision`, as --set precision=bfloat16 does: regions that ask for it
+   * compute in it, forward and backward, if their backend can (cleave_trainer_precision). */
+  cleave_train_precision_t precision;
+  double loss_scale;   /* FLOAT16: of the first step, a power of two; 65536 */
+  int64_t scale_steps; /* FLOAT16: 2000 */
 } cleave_train_options_t;
 
 /* The defaults that are named above, the rest zero: a loss and a rate are still to be set. */
@@ -152,6 +169,8 @@ typedef struct cleave_train_step {
   double gradient_norm; /* before clipping: the square root of the sum of all squares */
   double rate;
   bool ends_epoch;
+  double loss_scale; /* that the loss was multiplied by for backward; 1 but with CLEAVE_TRAIN_FLOAT16 */
+  bool is_skipped;   /* FLOAT16: the gradient norm is not finite, and nothing was updated */
 } cleave_train_step_t;
 
 int64_t cleave_trainer_steps_per_epoch(const cleave_trainer_t *trainer);
@@ -162,7 +181,8 @@ int64_t cleave_trainer_steps_done(const cleave_trainer_t *trainer);
 CLEAVE_MUST_USE cleave_status_t cleave_trainer_history(const cleave_trainer_t *trainer, int64_t index,
                                                        cleave_train_step_t *out_step, cleave_error_t *error);
 
-/* One step. CLEAVE_ERROR_INVALID_ARGUMENT after the last. A loss that is not finite is no error here. */
+/* One step. CLEAVE_ERROR_INVALID_ARGUMENT after the last. A loss that is not finite is no error here. With
+ * CLEAVE_TRAIN_FLOAT16 the step counts for the rate also if it is skipped, but not for the optimizer. */
 CLEAVE_MUST_USE cleave_status_t cleave_trainer_step(cleave_trainer_t *trainer, cleave_train_step_t *out_step,
                                                     cleave_error_t *error);
 
@@ -222,6 +242,19 @@ typedef struct cleave_train_communication {
 
 void cleave_trainer_communication(const cleave_trainer_t *trainer,
                                   cleave_train_communication_t *out_communication);
+
+/* What came of `precision`. */
+typedef struct cleave_train_precision_report {
+  size_t size;
+  cleave_train_precision_t precision; /* that was asked for */
+  uint32_t regions;                   /* of a step, in all parts, that compute in it */
+  const char *reason; /* why there are none, in one line: a step computes in float32 then. Otherwise NULL */
+} cleave_train_precision_report_t;
+
+/* `reason` is borrowed from the trainer. */
+void cleave_trainer_precision(const cleave_trainer_t *trainer, cleave_train_precision_report_t *out_report);
+/* "float32", "bfloat16", "float16". */
+const char *cleave_train_precision_name(cleave_train_precision_t precision);
 
 /* What `recompute` did; all zero but `size` if it is 0. Borrowed. */
 const cleave_recompute_report_t *cleave_trainer_recompute(const cleave_trainer_t *trainer);

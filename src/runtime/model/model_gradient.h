@@ -31,6 +31,9 @@ CLEAVE_MUST_USE cleave_status_t cleave_graph_add_gradients(cleave_graph_t *graph
 /* What was loaded, for an order. Borrowed. */
 const cleave_rule_list_t *cleave_rule_files_list(const cleave_rule_files_t *files);
 
+/* Does one of the files declare an option of this name? */
+bool cleave_rule_files_have_option(const cleave_rule_files_t *files, const char *name);
+
 /* The graph of a model's file, before anything was folded, with the sizes that the model was bound to: a copy
  * to change. Its constants have the names of the file, and not all types are inferred. */
 CLEAVE_MUST_USE cleave_status_t cleave_model_copy_source(const cleave_model_t *model,

@@ -6,6 +6,7 @@
 #include "runtime/model/model.h"
 #include "runtime/model/model_gradient.h"
 #include "runtime/model/rule_list.h"
+#include "script/rules/declared.h"
 #include "system/clock.h"
 
 static cleave_status_t copy_settings(cleave_arena_t *arena, const cleave_setting_t *settings, size_t count,
@@ -136,6 +137,18 @@ cleave_status_t cleave_rule_files_partition(cleave_rule_files_t *files, cleave_m
 
 const cleave_rule_list_t *cleave_rule_files_list(const cleave_rule_files_t *files) {
   return &files->list;
+}
+
+bool cleave_rule_files_have_option(const cleave_rule_files_t *files, const char *name) {
+  for (size_t k = 0; k < files->list.file_count; k++) {
+    const cleave_declared_t *declared = cleave_rules_declared(files->list.files[k]);
+    for (uint32_t o = 0; o < declared->option_count; o++) {
+      if (declared->options[o].name != NULL && strcmp(declared->options[o].name, name) == 0) {
+        return true;
+      }
+    }
+  }
+  return false;
 }
 
 void cleave_rule_files_destroy(cleave_rule_files_t *files) {

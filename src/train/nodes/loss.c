@@ -12,7 +12,8 @@ cleave_train_loss_t cleave_train_loss_of(const cleave_train_options_t *options) 
                               .value = CLEAVE_VALUE_NONE,
                               .scores = CLEAVE_VALUE_NONE,
                               .input = CLEAVE_VALUE_NONE,
-                              .share = CLEAVE_VALUE_NONE};
+                              .share = CLEAVE_VALUE_NONE,
+                              .scale = CLEAVE_VALUE_NONE};
   if (strcmp(options->loss, "cross_entropy") == 0) {
     loss.kind = CLEAVE_TRAIN_LOSS_CROSS_ENTROPY;
     loss.array = "labels";
@@ -161,6 +162,20 @@ static cleave_status_t find_scores(const cleave_graph_t *graph, const char *name
   return CLEAVE_OK;
 }
 
+/* The loss is multiplied by a number of the step, in float32 or float64. */
+static void multiply(cleave_train_build_t *build, cleave_value_t factor, bool is_wide,
+                     cleave_train_loss_t *loss) {
+  if (!cleave_value_exists(factor) || build->status != CLEAVE_OK) {
+    return;
+  }
+  cleave_dtype_t dtype = (cleave_dtype_t)cleave_graph_value(build->editor->graph, loss->value)->dtype;
+  if (is_wide && dtype != CLEAVE_DTYPE_F64) {
+    dtype = CLEAVE_DTYPE_F32;
+  }
+  cleave_value_t value = cleave_train_cast(build, loss->value, dtype);
+  loss->value = cleave_train_binary(build, "Mul", value, cleave_train_cast(build, factor, dtype));
+}
+
 static cleave_status_t build_loss(cleave_graph_t *graph, bool by_element, cleave_train_loss_t *loss,
                                   cleave_error_t *error) {
   cleave_editor_t editor;
@@ -172,29 +187,31 @@ static cleave_status_t build_loss(cleave_graph_t *graph, bool by_element, cleave
   } else if (loss->kind == CLEAVE_TRAIN_LOSS_CROSS_ENTROPY) {
     loss->value = cross_entropy(&build, loss, by_element);
   }
-  if (cleave_value_exists(loss->share) && build.status == CLEAVE_OK) {
-    cleave_dtype_t dtype = (cleave_dtype_t)cleave_graph_value(graph, loss->value)->dtype;
-    cleave_value_t share = cleave_train_cast(&build, loss->share, dtype);
-    loss->value = cleave_train_binary(&build, "Mul", loss->value, share);
-  }
+  multiply(&build, loss->share, false, loss);
+  multiply(&build, loss->scale, true, loss);
   cleave_editor_deinit(&editor);
   return build.status;
 }
 
-static cleave_status_t add_share(cleave_graph_t *graph, bool has_share, cleave_train_loss_t *loss,
-                                 cleave_error_t *error) {
-  return has_share
-             ? cleave_graph_add_input(graph, "training share", CLEAVE_DTYPE_F64, 0, NULL, &loss->share, error)
-             : CLEAVE_OK;
+static cleave_status_t add_factors(cleave_graph_t *graph, const cleave_train_options_t *options,
+                                   bool by_element, cleave_train_loss_t *loss, cleave_error_t *error) {
+  if (options->communicator != NULL && !by_element) {
+    CLEAVE_TRY(
+        cleave_graph_add_input(graph, "training share", CLEAVE_DTYPE_F64, 0, NULL, &loss->share, error));
+  }
+  if (options->precision == CLEAVE_TRAIN_FLOAT16 && !by_element) {
+    CLEAVE_TRY(
+        cleave_graph_add_input(graph, "training loss scale", CLEAVE_DTYPE_F64, 0, NULL, &loss->scale, error));
+  }
+  return CLEAVE_OK;
 }
 
 cleave_status_t cleave_train_add_loss(cleave_graph_t *graph, const cleave_train_options_t *options,
                                       const cleave_tensor_view_t *target, bool by_element,
                                       cleave_train_loss_t *loss, cleave_error_t *error) {
-  bool has_share = options->communicator != NULL && !by_element;
   if (loss->kind == CLEAVE_TRAIN_LOSS_VALUE) {
     CLEAVE_TRY(find_value_loss(graph, options->loss, loss, error));
-    CLEAVE_TRY(add_share(graph, has_share, loss, error));
+    CLEAVE_TRY(add_factors(graph, options, by_element, loss, error));
     return build_loss(graph, by_element, loss, error);
   }
   CLEAVE_TRY(find_scores(graph, options->scores, loss, error));
@@ -207,6 +224,6 @@ cleave_status_t cleave_train_add_loss(cleave_graph_t *graph, const cleave_train_
   }
   CLEAVE_TRY(
       cleave_graph_add_input(graph, loss->array, dtype, target->rank, target->dims, &loss->input, error));
-  CLEAVE_TRY(add_share(graph, has_share, loss, error));
+  CLEAVE_TRY(add_factors(graph, options, by_element, loss, error));
   return build_loss(graph, by_element, loss, error);
 }

@@ -19,6 +19,7 @@ typedef struct cleave_train_loss {
   cleave_value_t scores; /* NONE: of a value of the model */
   cleave_value_t input;  /* of the graph, for `array`; NONE: none */
   cleave_value_t share;  /* a number, float64, an input: what the loss is multiplied by; NONE: by nothing */
+  cleave_value_t scale;  /* the same, after the share: of gradients in float16 */
   int64_t class_axis;    /* of the scores; cross entropy */
   int64_t classes;
 } cleave_train_loss_t;
@@ -31,7 +32,8 @@ cleave_train_loss_t cleave_train_loss_of(const cleave_train_options_t *options);
 
 /* Adds what computes the loss to a graph all of whose shapes are known, after its other inputs. With a
  * communicator in the options (and not by element), `value` is the part of the loss that this process has of
- * all: the sum of a cross entropy, or else the mean, times `share`. `target` is the array, with the batch in
+ * all: the sum of a cross entropy, or else the mean, times `share`. In float16 (and not by element) it is
+ * multiplied by `scale`. `target` is the array, with the batch in
  * the place of its samples (NULL if there is none). CLEAVE_ERROR_SHAPE: it does not fit the scores.
  * CLEAVE_ERROR_INVALID_ARGUMENT: no such value, or not of one number. */
 CLEAVE_MUST_USE cleave_status_t cleave_train_add_loss(cleave_graph_t *graph,

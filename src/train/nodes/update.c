@@ -24,12 +24,13 @@ static bool is_adam(const cleave_train_options_t *options) {
   return options->optimizer == CLEAVE_OPTIMIZER_ADAM || options->optimizer == CLEAVE_OPTIMIZER_ADAMW;
 }
 
-void cleave_train_scalars(const cleave_train_options_t *options, int64_t step, double rate,
+void cleave_train_scalars(const cleave_train_options_t *options, int64_t updates, double rate, double scale,
                           double out_scalars[CLEAVE_TRAIN_SCALARS]) {
-  double t = (double)step + 1.0;
+  double t = (double)updates + 1.0;
   out_scalars[CLEAVE_TRAIN_RATE] = is_adam(options) ? rate / (1.0 - pow(options->beta1, t)) : rate;
   out_scalars[CLEAVE_TRAIN_ROOT] = 1.0 / sqrt(1.0 - pow(options->beta2, t));
   out_scalars[CLEAVE_TRAIN_KEEP] = 1.0 - rate * options->weight_decay;
+  out_scalars[CLEAVE_TRAIN_UNSCALE] = 1.0 / scale;
 }
 
 // ---- one weight ----
@@ -99,6 +100,20 @@ static cleave_dtype_t dtype_of(const cleave_train_build_t *build, cleave_value_t
   return (cleave_dtype_t)cleave_graph_value(build->editor->graph, value)->dtype;
 }
 
+/* Gradients of the loss in the place of those of the scaled one. */
+static void unscale(cleave_train_build_t *build, cleave_value_t factor, cleave_train_weight_t *weights,
+                    size_t count) {
+  cleave_value_t factors[DTYPES] = {CLEAVE_VALUE_NONE, CLEAVE_VALUE_NONE};
+  for (size_t k = 0; k < count && build->status == CLEAVE_OK; k++) {
+    cleave_dtype_t dtype = dtype_of(build, weights[k].value);
+    cleave_value_t *own = &factors[dtype == CLEAVE_DTYPE_F64 ? 1 : 0];
+    if (!cleave_value_exists(*own)) {
+      *own = cleave_train_cast(build, factor, dtype);
+    }
+    weights[k].gradient = cleave_train_binary(build, "Mul", weights[k].gradient, *own);
+  }
+}
+
 /* The root of the sum of all squares. */
 static cleave_value_t add_norm(cleave_train_build_t *build, const cleave_train_weight_t *weights,
                                size_t count, cleave_error_t *error) {
@@ -133,7 +148,10 @@ cleave_status_t cleave_train_add_updates(cleave_editor_t *editor, const cleave_t
   static const cleave_dtype_t dtypes[DTYPES] = {CLEAVE_DTYPE_F32, CLEAVE_DTYPE_F64};
   cleave_train_build_t build = {.editor = editor, .prefix = "update", .error = error};
   editor->rule = build.prefix;
-  *out_norm = add_norm(&build, weights, count, error);
+  if (options->precision == CLEAVE_TRAIN_FLOAT16) {
+    unscale(&build, scalars[CLEAVE_TRAIN_UNSCALE], weights, count);
+  }
+  *out_norm = build.status == CLEAVE_OK ? add_norm(&build, weights, count, error) : CLEAVE_VALUE_NONE;
   for (size_t t = 0; t < DTYPES && build.status == CLEAVE_OK; t++) {
     scalars_t cast = {.cut = CLEAVE_VALUE_NONE, .dtype = CLEAVE_DTYPE_UNKNOWN};
     for (size_t k = 0; k < count && build.status == CLEAVE_OK; k++) {

@@ -11,9 +11,10 @@ enum { CLEAVE_TRAIN_STATES = 2 };
 
 /* Numbers of a step, float64 scalars, which are inputs of the graph. */
 typedef enum cleave_train_scalar {
-  CLEAVE_TRAIN_RATE, /* what the change is multiplied by; Adam: rate / (1 - beta1^t) */
-  CLEAVE_TRAIN_ROOT, /* Adam: 1 / sqrt(1 - beta2^t) */
-  CLEAVE_TRAIN_KEEP, /* AdamW: 1 - rate weight_decay */
+  CLEAVE_TRAIN_RATE,    /* what the change is multiplied by; Adam: rate / (1 - beta1^t) */
+  CLEAVE_TRAIN_ROOT,    /* Adam: 1 / sqrt(1 - beta2^t) */
+  CLEAVE_TRAIN_KEEP,    /* AdamW: 1 - rate weight_decay */
+  CLEAVE_TRAIN_UNSCALE, /* float16: 1 / the scale of the loss */
   CLEAVE_TRAIN_SCALARS
 } cleave_train_scalar_t;
 
@@ -29,11 +30,12 @@ typedef struct cleave_train_weight {
 /* How many states a weight has. */
 uint32_t cleave_train_state_count(cleave_optimizer_t optimizer);
 
-/* The numbers of step `step`, from 0. */
-void cleave_train_scalars(const cleave_train_options_t *options, int64_t step, double rate,
+/* The numbers of a step, before which there were `updates`. */
+void cleave_train_scalars(const cleave_train_options_t *options, int64_t updates, double rate, double scale,
                           double out_scalars[CLEAVE_TRAIN_SCALARS]);
 
-/* Adds the updates of all weights. *out_norm: the norm of all gradients together, before they are cut; of the
+/* Adds the updates of all weights. Gradients of a loss that is scaled become those of the loss, in the place
+ * of the others in `weights`. *out_norm: the norm of all gradients together, before they are cut; of the
  * dtype of the first weight. */
 CLEAVE_MUST_USE cleave_status_t cleave_train_add_updates(cleave_editor_t *editor,
                                                          const cleave_train_options_t *options,

@@ -87,6 +87,42 @@ if "$program" version | grep -q ' onednn'; then
     fail "losses of a region: $(paste alone region)"
   fi
 fi
+if "$program" version | grep -q ' onednn'; then
+  check "a precision that there may be" 0 '^precision bfloat16: \(1 region$\|float32 in its place: onednn: precision bfloat16: \)' \
+    train --epochs 2 --no-dropout --rules onednn --precision bfloat16
+  check "a precision that this processor has not" 0 \
+    '^precision bfloat16: float32 in its place: onednn: precision bfloat16: this processor has no AVX512_BF16$' \
+    env DNNL_MAX_CPU_ISA=AVX2 "$program" train net.lua --data data --loss cross_entropy --rate 0.01 --batch 10 --rules onednn \
+    --precision bfloat16
+fi
+check "no rule for a precision" 0 "^precision float16: float32 in its place: no rule file has the option 'precision' (onednn has)$" \
+  train --epochs 2 --precision float16
+also "and the scale of the loss" '^loss scale 65536 in the last step; 0 of 12 steps skipped$'
+
+# A model that multiplies in float16 itself: the first scale overflows.
+sed 's/local x = g.input.*/local x = g.Cast(g.input("image", "float32", { "N", 1, 4, 4 }) \/ 255, { to = "float16" })/
+  s/g.weight { 8, 1, 3, 3, name = "conv" }/g.Cast(g.weight { 8, 1, 3, 3, name = "conv" }, { to = "float16" })/
+  s/^y = g.BatchNorm/y = g.Cast(y, { to = "float32" })\n&/' net.lua >half.lua
+half() {
+  "$program" train half.lua --data data --loss cross_entropy --optimizer adam --rate 0.01 --batch 10 --seed 5 --precision float16 \
+    --loss-scale 1048576 --scale-steps 4 --json --each-step "$@"
+}
+half --epochs 6 >whole.json || fail "a run in float16"
+check "steps are skipped" 0 '"loss_scale":1.04858e6,"skipped":true' cat whole.json
+also "and others are not" '"skipped":false'
+half --epochs 2 --checkpoint scaled.npz >first.json || fail "the first part in float16"
+half --epochs 6 --resume scaled.npz >second.json || fail "the second part in float16"
+scales() {
+  sed -n 's/.*"event":"step".*"loss":\([^,]*\),.*"loss_scale":\(.*\)}/\1 \2/p' "$@"
+}
+scales whole.json >whole
+scales first.json second.json >parts
+if [ "$(wc -l <whole)" -eq 36 ] && cmp -s whole parts; then pass; else fail "a resumed run in float16 has other losses"; fi
+check "another precision's checkpoint" 1 'scaled.npz: the checkpoint is of another run: its precision is 2, expected 0' \
+  "$program" train half.lua --data data --loss cross_entropy --optimizer adam --rate 0.01 --batch 10 --seed 5 --epochs 6 --resume scaled.npz
+check "an unknown precision" 2 "option '--precision': expected float32, bfloat16 or float16, found 'half'" train --precision half
+check "a scale that is no power of two" 1 'loss scale: expected a power of two, found 1000' train --precision float16 --loss-scale 1000
+
 check "frozen norms, some weights, momentum" 0 '^ *2  *12 ' "$program" train net.lua --data data --loss cross_entropy \
   --optimizer momentum --nesterov --rate 0.01 --batch 10 --epochs 2 --norms frozen --weights 'lin*' --schedule step --step-epochs 1
 
