@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The smallest complete accelerator library: float32 Relu and Add, in host memory, and an operator of its
-// own. Copy the folder, give it a name, and put your device where the comments say so. Built against
-// cleave/backend.h alone, as C11 or as C++11.
+// The smallest complete accelerator library: float32 Relu and Add and their gradients, in host memory, and an
+// operator of its own. Copy the folder, give it a name, and put your device where the comments say so. Built
+// against cleave/backend.h alone, as C11 or as C++11.
 #include "cleave/backend.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 /* What `compile` makes of a region, and `run` executes: a list of steps over values, which are numbered as in
  * the region. LOAD fetches input `a` of the region, STORE hands out its output `out`. */
-typedef enum step_kind { LOAD, RELU, ADD, STORE } step_kind_t;
+typedef enum step_kind { LOAD, RELU, ADD, RELU_GRAD, STORE } step_kind_t;
 typedef struct step {
   step_kind_t kind;
   uint32_t a, b, out;
@@ -38,14 +38,21 @@ static cleave_status_t refuse(cleave_message_t *reason, cleave_reason_code_t cod
   return CLEAVE_ERROR_UNSUPPORTED;
 }
 
+/* What computes a node; LOAD: nothing does. */
+static step_kind_t kind_of(const cleave_node_view_t *node) {
+  return cleave_view_text_equal(node->op, "Add")        ? ADD
+         : cleave_view_text_equal(node->op, "Relu")     ? RELU
+         : cleave_view_text_equal(node->op, "ReluGrad") ? RELU_GRAD
+                                                        : LOAD;
+}
+
 /* May these nodes run here? One node, or one fusion. Say why not: people read it in `cleave why`. */
 static cleave_status_t supports(void *state, const cleave_region_view_t *region, cleave_message_t *reason) {
   (void)state;
   int64_t elements = region->value_count > 0 ? cleave_view_element_count(&region->values[0].tensor) : -1;
   for (uint32_t k = 0; k < region->node_count; k++) {
-    const char *op = region->nodes[k].op;
-    if (!cleave_view_text_equal(op, "Relu") && !cleave_view_text_equal(op, "Add")) {
-      return refuse(reason, CLEAVE_REASON_OPERATOR, op, "only Relu and Add are known");
+    if (kind_of(&region->nodes[k]) == LOAD) {
+      return refuse(reason, CLEAVE_REASON_OPERATOR, region->nodes[k].op, "only Relu and Add are known");
     }
   }
   for (uint32_t k = 0; k < region->value_count; k++) {
@@ -105,9 +112,8 @@ static cleave_status_t compile(void *state, const cleave_region_view_t *region,
   }
   for (uint32_t k = 0; k < region->node_count; k++) { /* in an order that runs */
     const cleave_node_view_t *node = &region->nodes[k];
-    bool is_add = cleave_view_text_equal(node->op, "Add");
     step =
-        add_step(step, is_add ? ADD : RELU, node->inputs[0], node->inputs[is_add ? 1 : 0], node->outputs[0]);
+        add_step(step, kind_of(node), node->inputs[0], node->inputs[node->input_count - 1], node->outputs[0]);
   }
   for (uint32_t k = 0; k < region->output_count; k++) {
     step = add_step(step, STORE, region->outputs[k], 0, k);
@@ -134,11 +140,51 @@ static cleave_status_t run(void *memory, const cleave_run_args_t *args, cleave_m
     } else if (step->kind == STORE) {
       memcpy((void *)(uintptr_t)args->outputs[step->out].data, a, bytes);
     }
-    for (size_t k = 0; k < program->elements && (step->kind == RELU || step->kind == ADD); k++) {
-      out[k] = step->kind == ADD ? a[k] + b[k] : a[k] > 0.0f ? a[k] : 0.0f;
+    for (size_t k = 0; k < program->elements && step->kind != LOAD && step->kind != STORE; k++) {
+      out[k] = step->kind == ADD ? a[k] + b[k] : b[k] > 0.0f ? a[k] : 0.0f; /* of Relu, a and b are one */
     }
   }
   return CLEAVE_OK;
+}
+
+/* ---- gradients of a region, in training; leave this out, and cleave's rules make them ---- */
+
+/* A node of the backward graph. */
+static cleave_status_t grow(const cleave_backward_request_t *request, const char *domain, const char *op,
+                            uint32_t a, uint32_t b, uint32_t *out, cleave_message_t *reason) {
+  const uint32_t inputs[2] = {a, b};
+  cleave_new_node_t node = {sizeof(cleave_new_node_t), domain, op, NULL, inputs, 2, NULL, 0, 1};
+  return request->editor->add_node(request->editor->graph, &node, out, reason);
+}
+
+/* From the last node to the first: what is given to a value is added up. */
+static cleave_status_t backward(void *state, const cleave_backward_request_t *request,
+                                cleave_message_t *reason) {
+  const cleave_region_view_t *region = request->forward;
+  uint32_t *d = request->results;
+  cleave_status_t status = CLEAVE_OK;
+  (void)state;
+  for (uint32_t k = 0; k < region->output_count; k++) {
+    d[region->outputs[k]] = request->gradients[k];
+  }
+  for (uint32_t k = region->node_count; k-- > 0 && status == CLEAVE_OK;) {
+    const cleave_node_view_t *node = &region->nodes[k];
+    uint32_t y = node->outputs[0], dx = d[y];
+    if (kind_of(node) == RELU_GRAD ||
+        (node->input_count == 2 &&
+         region->values[node->inputs[0]].tensor.rank != region->values[node->inputs[1]].tensor.rank)) {
+      return refuse(reason, CLEAVE_REASON_OPERATOR, node->op, "no gradient, or one of another rank");
+    }
+    if (kind_of(node) == RELU && dx != CLEAVE_INDEX_NONE) {
+      status = grow(request, "cleave", "ReluGrad", dx, request->values[y], &dx, reason);
+    }
+    for (uint32_t i = 0; i < node->input_count && dx != CLEAVE_INDEX_NONE && status == CLEAVE_OK; i++) {
+      uint32_t *given = &d[node->inputs[i]];
+      status = *given == CLEAVE_INDEX_NONE ? CLEAVE_OK : grow(request, "", "Add", *given, dx, given, reason);
+      *given = *given == CLEAVE_INDEX_NONE ? dx : *given;
+    }
+  }
+  return status;
 }
 
 /* ---- an operator that ONNX does not have, y = 2 x; leave this out if there is none ---- */
@@ -224,6 +270,7 @@ const cleave_backend_t *cleave_backend_entry(uint32_t abi_major, uint32_t abi_mi
   backend.unload = unload;
   backend.info = info;
   backend.run = run;
+  backend.backward = backward;
   backend.extensions = &extensions;
   return &backend;
 }

@@ -123,6 +123,7 @@ static cleave_status_t make_backward(making_t *making, cleave_error_t *error) {
   const cleave_gradient_order_t order = {.loss = LOSS_NAME,
                                          .open = true,
                                          .list = cleave_rule_files_list(making->trainer->rules),
+                                         .out_asked = &making->trainer->asked,
                                          .recompute = making->trainer->options.recompute,
                                          .out_recompute = &making->trainer->recompute};
   CLEAVE_TRY(cleave_train_start_graph(making->trainer, false, &making->loss, &graph, error));

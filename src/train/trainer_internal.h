@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "distributed/exchange.h"
+#include "runtime/model/model_gradient.h"
 #include "train/nodes/sums.h"
 #include "train/options.h"
 #include "train/reader.h"
@@ -72,6 +73,7 @@ struct cleave_trainer {
   cleave_model_t *bound; /* the same for the minibatch */
   const cleave_samples_t *samples;
   cleave_recompute_report_t recompute;
+  cleave_gradient_asked_t asked; /* backends, for gradients of their regions */
   cleave_train_feeds_t feeds;
   cleave_train_loss_t loss;
   int32_t rank; /* among those that train together */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes of libraries: cleave_graph_editor_t over the editor of rules, which checks every step and keeps the
-// log. A step that cannot be done is an error to the library, which may go on. What leaves the graph in doubt
-// (memory, types that contradict each other) ends the pass whatever the library says.
+// Passes and gradients of libraries: cleave_graph_editor_t over the editor of rules, which checks every step
+// and keeps the log. A step that cannot be done is an error to the library, which may go on. What leaves the
+// graph in doubt (memory, types that contradict each other) ends the pass whatever the library says.
 #include <stdio.h>
 #include <string.h>
 
@@ -417,6 +417,26 @@ static cleave_status_t run(void *context, cleave_editor_t *editor, cleave_error_
   cleave_arena_deinit(&editing.scratch);
   cleave_library_rule_leave(&rule);
   return status;
+}
+
+/* ---- gradients of a region ---- */
+
+cleave_status_t cleave_library_backward(const cleave_backend_handle_t *library, cleave_editor_t *editor,
+                                        cleave_backward_request_t *request, cleave_message_t *reason,
+                                        cleave_error_t *error) {
+  editing_t editing = {.editor = editor, .failure = CLEAVE_ERROR_INIT};
+  const cleave_graph_editor_t words = {
+      .size = sizeof words, .graph = &editing, .add_constant = add_constant, .add_node = add_node};
+  request->editor = &words;
+  cleave_status_t status = library->backend->backward(library->state, request, reason);
+  reason->text[sizeof reason->text - 1] = '\0';
+  cleave_arena_deinit(&editing.scratch);
+  if (editing.failure.status != CLEAVE_OK) {
+    return cleave_error_set(error, editing.failure.status, "%s", editing.failure.message);
+  }
+  return status == CLEAVE_OK || status == CLEAVE_ERROR_UNSUPPORTED
+             ? status
+             : cleave_registry_fail(error, status, request->forward->name, reason);
 }
 
 void cleave_library_pass_bind(const cleave_named_rule_t *named, cleave_rule_t *rule) {

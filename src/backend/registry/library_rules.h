@@ -5,11 +5,19 @@
 
 #include "backend/registry/registry.h"
 #include "partition/pattern/named_rules.h"
+#include "partition/rewrite/editor.h"
 
 /* Checks what a library brings and adds it, all or nothing. */
 CLEAVE_MUST_USE cleave_status_t cleave_library_rules_take(const cleave_backend_handle_t *library,
                                                           cleave_error_t *error);
 void cleave_library_rules_leave(const cleave_backend_handle_t *library);
+
+/* Asks a backend that has `backward` for the gradients of a region. CLEAVE_ERROR_UNSUPPORTED, with `reason`
+ * alone: it has none of this region. */
+CLEAVE_MUST_USE cleave_status_t cleave_library_backward(const cleave_backend_handle_t *library,
+                                                        cleave_editor_t *editor,
+                                                        cleave_backward_request_t *request,
+                                                        cleave_message_t *reason, cleave_error_t *error);
 
 /* ---- shared by the files that bind ---- */
 

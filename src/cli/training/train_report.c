@@ -58,6 +58,31 @@ static void print_precision(const cleave_train_run_t *run) {
   }
 }
 
+/* Who made the gradients of regions. */
+static void print_backward(const cleave_train_run_t *run) {
+  cleave_train_backward_report_t report;
+  cleave_trainer_backward(run->trainer, &report);
+  if (report.by_backends + report.by_rules > 0) {
+    cleave_print("gradients: %u region%s by their backends, %u by rules", (unsigned)report.by_backends,
+                 report.by_backends == 1 ? "" : "s", (unsigned)report.by_rules);
+  } else if (report.reason != NULL) {
+    cleave_print("gradients by rules");
+  }
+  if (report.reason != NULL) {
+    cleave_print(": %s", report.reason);
+  }
+  cleave_print(report.by_backends + report.by_rules > 0 || report.reason != NULL ? "\n" : "");
+}
+
+static void add_backward(const cleave_train_run_t *run, json_t *json) {
+  cleave_train_backward_report_t report;
+  cleave_trainer_backward(run->trainer, &report);
+  (void)json_object_set_new(json, "gradients_by_backends", json_integer((json_int_t)report.by_backends));
+  if (report.reason != NULL) {
+    (void)json_object_set_new(json, "gradients_by_rules_because", json_string(report.reason));
+  }
+}
+
 static void add_precision(const cleave_train_run_t *run, json_t *json) {
   cleave_train_precision_report_t report;
   cleave_trainer_precision(run->trainer, &report);
@@ -80,6 +105,7 @@ static void print_start(const cleave_train_run_t *run, const parts_t *parts) {
   cleave_print(", %s of memory; made in %.0f ms\n", cleave_output_bytes(parts->memory, bytes, sizeof bytes),
                run->make_ms);
   print_precision(run);
+  print_backward(run);
   if (run->options.recompute > 0.0) {
     cleave_report_recompute(cleave_trainer_recompute(run->trainer));
   }
@@ -91,6 +117,7 @@ static void print_start(const cleave_train_run_t *run, const parts_t *parts) {
 static void print_start_json(const cleave_train_run_t *run, const parts_t *parts, json_t *json) {
   (void)json_object_set_new(json, "memory", json_integer((json_int_t)parts->memory));
   add_precision(run, json);
+  add_backward(run, json);
   if (run->options.recompute > 0.0) {
     (void)json_object_set_new(json, "recompute",
                               cleave_report_recompute_json(cleave_trainer_recompute(run->trainer)));

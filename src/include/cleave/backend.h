@@ -31,7 +31,7 @@ extern "C" {
 
 /* A backend of another major version is refused; of an older or newer minor version, accepted. */
 #define CLEAVE_BACKEND_ABI_MAJOR 2
-#define CLEAVE_BACKEND_ABI_MINOR 1
+#define CLEAVE_BACKEND_ABI_MINOR 2
 
 /* Tensors have at most this many dimensions; models with more are refused when they are read. */
 #define CLEAVE_MAX_RANK 8
@@ -582,6 +582,23 @@ typedef struct cleave_backend_extensions {
   uint32_t rule_file_count;
 } cleave_backend_extensions_t;
 
+/* ---- gradients of a region ----------------------------------------------------------------------------- */
+
+/* 2.2: a region of a graph that gets gradients, before there are any of its nodes. What the library adds
+ * reads values of the region and gradients of its outputs, and is then partitioned like the rest: rules and
+ * `supports` give it to a backend. */
+typedef struct cleave_backward_request {
+  size_t size;
+  const cleave_region_view_t *forward;
+  const uint32_t *values;    /* per value of the region: its number for the editor */
+  const uint32_t *gradients; /* per output of the region: the number of its gradient, which has its dtype and
+                              * shape; CLEAVE_INDEX_NONE: the loss does not depend on it */
+  const bool *wanted;        /* per value: an input or constant whose gradient is wanted */
+  uint32_t *results; /* per value, CLEAVE_INDEX_NONE at first: numbers of gradients of the value's dtype and
+                      * shape. All that are wanted are to be there; what others hold does not matter */
+  const cleave_graph_editor_t *editor; /* has `add_constant` and `add_node`; the rest is NULL */
+} cleave_backward_request_t;
+
 /* ---- the backend itself ------------------------------------------------------------------------------- */
 
 typedef struct cleave_backend {
@@ -652,6 +669,13 @@ typedef struct cleave_backend {
    * reads it itself. Users who give another key are refused, with these. */
   const char *const *option_keys;
   uint32_t option_key_count;
+
+  /* 2.2: asked for each region of a graph that gets gradients: adds the nodes that compute them. May be NULL.
+   * CLEAVE_ERROR_UNSUPPORTED: cleave's own rules for the gradients of its nodes do it, and `reason` says why;
+   * what was added is dropped. One call at a time for a graph. Libraries in processes of their own are not
+   * asked. */
+  cleave_status_t (*backward)(void *state, const cleave_backward_request_t *request,
+                              cleave_message_t *reason);
 } cleave_backend_t;
 
 /* A struct may end here, or behind any later field: what is missing is NULL, 0 or false. */

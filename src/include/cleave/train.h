@@ -256,6 +256,18 @@ void cleave_trainer_precision(const cleave_trainer_t *trainer, cleave_train_prec
 /* "float32", "bfloat16", "float16". */
 const char *cleave_train_precision_name(cleave_train_precision_t precision);
 
+/* Who made the gradients of the forward graph's regions: their backends, if they have some of their own
+ * (`backward` in cleave/backend.h), or else the gradient rules of their nodes. */
+typedef struct cleave_train_backward_report {
+  size_t size;
+  uint32_t by_backends; /* regions */
+  uint32_t by_rules;    /* regions whose backends refused */
+  const char *reason;   /* of the first backend that has no gradients, or refused; NULL: there was none */
+} cleave_train_backward_report_t;
+
+/* `reason` is borrowed from the trainer. */
+void cleave_trainer_backward(const cleave_trainer_t *trainer, cleave_train_backward_report_t *out_report);
+
 /* What `recompute` did; all zero but `size` if it is 0. Borrowed. */
 const cleave_recompute_report_t *cleave_trainer_recompute(const cleave_trainer_t *trainer);
 

@@ -23,6 +23,10 @@ typedef struct walk {
   CLEAVE_ARRAY(contribution_t) given;
   CLEAVE_ARRAY(cleave_value_t) operands;
   cleave_arena_t arena; /* of one node's turn */
+  /* by value, of the region at hand; NULL if there are no regions */
+  cleave_value_t *gradients;
+  cleave_value_t *results;
+  bool *wanted;
 } walk_t;
 
 // ---- nodes that no rule makes ----
@@ -125,19 +129,30 @@ static cleave_status_t fail_input(const walk_t *walk, const cleave_gradient_rule
   return fail_at(walk, node, what, error);
 }
 
-/* Every node on the way needs a rule: asked before anything is built. */
-static cleave_status_t check_rules(const walk_t *walk, cleave_error_t *error) {
+static cleave_status_t check_rule(const walk_t *walk, cleave_node_t node, cleave_error_t *error) {
   const cleave_graph_t *graph = walk->editor->graph;
+  const cleave_op_t *op = cleave_node_op(graph, node);
+  char what[320];
+  char label[160];
+  if (cleave_gradient_rule_find(walk->request->rules, op) != NULL) {
+    return CLEAVE_OK;
+  }
+  (void)snprintf(what, sizeof what, "no gradient for %s%s%s '%.100s'", op->domain,
+                 op->domain[0] == '\0' ? "" : ".", op->name,
+                 cleave_node_label(graph, node, label, sizeof label));
+  return fail_at(walk, node, what, error);
+}
+
+static uint32_t region_of(const walk_t *walk, cleave_node_t node) {
+  const cleave_gradient_regions_t *regions = walk->request->regions;
+  return regions == NULL ? CLEAVE_INDEX_NONE : regions->node_region[node.index];
+}
+
+/* Every node on the way that is in no region needs a rule: asked before anything is built. */
+static cleave_status_t check_rules(const walk_t *walk, cleave_error_t *error) {
   for (uint32_t k = walk->flow.node_count; k-- > 0;) {
-    cleave_node_t node = walk->flow.order[k];
-    const cleave_op_t *op = cleave_node_op(graph, node);
-    if (cleave_gradient_rule_find(walk->request->rules, op) == NULL) {
-      char what[320];
-      char label[160];
-      (void)snprintf(what, sizeof what, "no gradient for %s%s%s '%.100s'", op->domain,
-                     op->domain[0] == '\0' ? "" : ".", op->name,
-                     cleave_node_label(graph, node, label, sizeof label));
-      return fail_at(walk, node, what, error);
+    if (region_of(walk, walk->flow.order[k]) == CLEAVE_INDEX_NONE) {
+      CLEAVE_TRY(check_rule(walk, walk->flow.order[k], error));
     }
   }
   return CLEAVE_OK;
@@ -227,6 +242,124 @@ static cleave_status_t walk_node(walk_t *walk, cleave_node_t node, cleave_error_
   return status;
 }
 
+// ---- one region ----
+
+/* Nodes first to end - 1 of the order: what was given to values that they make, and what is wanted of those
+ * that they read. */
+static cleave_status_t prepare_region(walk_t *walk, uint32_t first, uint32_t end, bool *out_any,
+                                      cleave_error_t *error) {
+  const cleave_graph_t *graph = walk->editor->graph;
+  *out_any = false;
+  for (uint32_t n = first; n < end; n++) {
+    cleave_node_t node = walk->flow.order[n];
+    for (uint32_t k = 0; k < cleave_node_input_count(graph, node); k++) {
+      cleave_value_t value = cleave_node_input(graph, node, k);
+      if (cleave_gradient_flows(&walk->flow, value)) {
+        walk->wanted[value.index] = true;
+        walk->results[value.index] = CLEAVE_VALUE_NONE;
+      }
+    }
+    for (uint32_t k = 0; k < cleave_node_output_count(graph, node); k++) {
+      cleave_value_t value = cleave_node_output(graph, node, k);
+      cleave_value_t *sum = &walk->gradients[value.index];
+      CLEAVE_TRY(sum_up(walk, value, sum, error));
+      *out_any = *out_any || cleave_value_exists(*sum);
+    }
+  }
+  for (uint32_t n = first; n < end; n++) { /* values within */
+    for (uint32_t k = 0; k < cleave_node_output_count(graph, walk->flow.order[n]); k++) {
+      walk->wanted[cleave_node_output(graph, walk->flow.order[n], k).index] = false;
+    }
+  }
+  return CLEAVE_OK;
+}
+
+/* Gives on what came of a region, and clears what belongs to it. */
+static cleave_status_t finish_region(walk_t *walk, uint32_t first, uint32_t end, bool done,
+                                     cleave_error_t *error) {
+  const cleave_graph_t *graph = walk->editor->graph;
+  for (uint32_t n = first; n < end; n++) {
+    cleave_node_t node = walk->flow.order[n];
+    uint32_t input_count = cleave_node_input_count(graph, node);
+    for (uint32_t k = 0; k < input_count; k++) {
+      cleave_value_t value = cleave_node_input(graph, node, k);
+      if (!cleave_gradient_flows(&walk->flow, value) || !walk->wanted[value.index]) {
+        continue;
+      }
+      walk->wanted[value.index] = false;
+      cleave_error_t cause = CLEAVE_ERROR_INIT;
+      cleave_value_t result = walk->results[value.index];
+      if (done && cleave_editor_check_fit(walk->editor, value, result, &cause) != CLEAVE_OK) {
+        return cleave_error_set(error, CLEAVE_ERROR_BACKEND, "%s: the gradient of '%.100s': %s",
+                                walk->editor->rule, cleave_value_name(graph, value), cause.message);
+      }
+      if (done) {
+        CLEAVE_TRY(give(walk, value, result, error));
+      }
+    }
+    for (uint32_t k = 0; k < cleave_node_output_count(graph, node); k++) {
+      walk->gradients[cleave_node_output(graph, node, k).index] = CLEAVE_VALUE_NONE;
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t walk_region(walk_t *walk, uint32_t first, uint32_t end, cleave_error_t *error) {
+  const cleave_gradient_regions_t *regions = walk->request->regions;
+  const cleave_gradient_region_call_t call = {.region = region_of(walk, walk->flow.order[first]),
+                                              .gradients = walk->gradients,
+                                              .wanted = walk->wanted,
+                                              .results = walk->results};
+  char prefix[NAME_SIZE];
+  bool any = false;
+  bool done = false;
+  (void)snprintf(prefix, sizeof prefix, "grad(region %u)", (unsigned)call.region);
+  walk->editor->rule = prefix;
+  cleave_status_t status = prepare_region(walk, first, end, &any, error);
+  if (status == CLEAVE_OK && any) {
+    status = regions->ask(regions->context, walk->editor, &call, &done, error);
+  }
+  if (status == CLEAVE_OK) {
+    status = finish_region(walk, first, end, done, error);
+  }
+  walk->editor->rule = "grad";
+  for (uint32_t n = end; status == CLEAVE_OK && any && !done && n-- > first;) {
+    status = check_rule(walk, walk->flow.order[n], error);
+    status = status == CLEAVE_OK ? walk_node(walk, walk->flow.order[n], error) : status;
+  }
+  return status;
+}
+
+/* The nodes on the way in the order of the regions, and lists for one region. */
+static cleave_status_t prepare_regions(walk_t *walk, cleave_error_t *error) {
+  const cleave_gradient_regions_t *regions = walk->request->regions;
+  size_t values = (size_t)walk->flow.value_count + 1;
+  uint32_t bound = cleave_graph_node_bound(walk->editor->graph);
+  bool *is_on_way = cleave_allocate_zeroed((size_t)bound + 1, sizeof *is_on_way);
+  walk->gradients = cleave_allocate(values, sizeof *walk->gradients);
+  walk->results = cleave_allocate(values, sizeof *walk->results);
+  walk->wanted = cleave_allocate_zeroed(values, sizeof *walk->wanted);
+  if (is_on_way == NULL || walk->gradients == NULL || walk->results == NULL || walk->wanted == NULL) {
+    cleave_free(is_on_way);
+    return cleave_error_out_of_memory(error);
+  }
+  for (size_t k = 0; k < values; k++) {
+    walk->gradients[k] = CLEAVE_VALUE_NONE;
+    walk->results[k] = CLEAVE_VALUE_NONE;
+  }
+  for (uint32_t k = 0; k < walk->flow.node_count; k++) {
+    is_on_way[walk->flow.order[k].index] = true;
+  }
+  uint32_t count = 0;
+  for (uint32_t k = 0; k < regions->node_count; k++) {
+    if (is_on_way[regions->order[k].index]) {
+      walk->flow.order[count++] = regions->order[k];
+    }
+  }
+  cleave_free(is_on_way);
+  return CLEAVE_OK;
+}
+
 static cleave_status_t walk_back(walk_t *walk, cleave_value_t *out_gradients, cleave_error_t *error) {
   const cleave_gradient_request_t *request = walk->request;
   if (cleave_gradient_flows(&walk->flow, request->loss)) {
@@ -235,8 +368,19 @@ static cleave_status_t walk_back(walk_t *walk, cleave_value_t *out_gradients, cl
     CLEAVE_TRY(add_seed(walk->editor, request->loss, &seed, error));
     CLEAVE_TRY(give(walk, request->loss, seed, error));
   }
-  for (uint32_t k = walk->flow.node_count; k-- > 0;) {
-    CLEAVE_TRY(walk_node(walk, walk->flow.order[k], error));
+  for (uint32_t end = walk->flow.node_count; end > 0;) {
+    uint32_t first = end - 1;
+    uint32_t region = region_of(walk, walk->flow.order[first]);
+    if (region == CLEAVE_INDEX_NONE) {
+      CLEAVE_TRY(walk_node(walk, walk->flow.order[first], error));
+      end = first;
+      continue;
+    }
+    while (first > 0 && region_of(walk, walk->flow.order[first - 1]) == region) {
+      first--;
+    }
+    CLEAVE_TRY(walk_region(walk, first, end, error));
+    end = first;
   }
   for (size_t k = 0; k < request->wrt_count; k++) {
     CLEAVE_TRY(sum_up(walk, request->wrt[k], &out_gradients[k], error));
@@ -256,6 +400,9 @@ cleave_status_t cleave_gradient_build(cleave_editor_t *editor, const cleave_grad
     walk.last = cleave_allocate((size_t)walk.flow.value_count + 1, sizeof *walk.last);
     status = walk.last == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
   }
+  if (status == CLEAVE_OK && request->regions != NULL) {
+    status = prepare_regions(&walk, error);
+  }
   if (status == CLEAVE_OK) {
     for (uint32_t k = 0; k < walk.flow.value_count; k++) {
       walk.last[k] = CLEAVE_INDEX_NONE;
@@ -266,6 +413,9 @@ cleave_status_t cleave_gradient_build(cleave_editor_t *editor, const cleave_grad
   editor->only_adds = false;
   cleave_gradient_flow_deinit(&walk.flow);
   cleave_free(walk.last);
+  cleave_free(walk.gradients);
+  cleave_free(walk.results);
+  cleave_free(walk.wanted);
   cleave_array_free(&walk.given);
   cleave_array_free(&walk.operands);
   cleave_arena_deinit(&walk.arena);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/program/backward.h"
 #include "base/text.h"
 #include "graph/clone.h"
 #include "ops/infer.h"
@@ -27,6 +28,7 @@ typedef struct job {
   cleave_value_t *gradients;
   bool is_default; /* the caller named none of `wrt` */
   bool partial;    /* as in the order */
+  cleave_backward_t backward;
 } job_t;
 
 // ---- rules ----
@@ -155,10 +157,32 @@ static cleave_status_t add_outputs(job_t *job, const char *loss, const char *con
   return CLEAVE_OK;
 }
 
+/* The regions of the list, if some backend has gradients of its own. Rules that change graphs do not run. */
+static cleave_status_t find_regions(job_t *job, const cleave_rule_list_t *list, cleave_error_t *error) {
+  bool has = false;
+  for (uint32_t k = 0; list != NULL && k < list->count; k++) {
+    has = cleave_backward_has(&job->backward, job->graph, list->rulesets[k].backend) || has;
+  }
+  if (!has) {
+    return CLEAVE_OK;
+  }
+  cleave_supports_t supports;
+  cleave_plan_t *plan = NULL;
+  cleave_supports_init(&supports, job->graph);
+  cleave_partition_options_t options = cleave_rule_list_ask(list, &supports);
+  cleave_status_t status = cleave_partition(job->graph, list->pointers, list->count, &options, &plan, error);
+  cleave_supports_deinit(&supports);
+  return status == CLEAVE_OK ? cleave_backward_start_take(&job->backward, plan, error) : status;
+}
+
 static cleave_status_t build(job_t *job, cleave_value_t loss, const cleave_value_t *wrt, size_t wrt_count,
                              cleave_value_t *out_gradients, cleave_error_t *error) {
   cleave_gradient_rules_t rules = {.items = job->rules.items, .count = job->rules.count};
-  cleave_gradient_request_t request = {.rules = &rules, .loss = loss, .wrt = wrt, .wrt_count = wrt_count};
+  cleave_gradient_request_t request = {.rules = &rules,
+                                       .loss = loss,
+                                       .wrt = wrt,
+                                       .wrt_count = wrt_count,
+                                       .regions = job->backward.plan != NULL ? &job->backward.regions : NULL};
   cleave_editor_t editor;
   cleave_editor_init(&editor, job->graph, NULL);
   cleave_status_t status = cleave_gradient_build(&editor, &request, out_gradients, error);
@@ -185,6 +209,7 @@ static void job_deinit(job_t *job) {
   cleave_array_free(&job->rules);
   cleave_array_free(&job->wrt);
   cleave_free(job->gradients);
+  cleave_backward_deinit(&job->backward);
 }
 
 /* Constants with a gradient become inputs of their names. */
@@ -271,11 +296,17 @@ cleave_status_t cleave_model_gradient_by(cleave_model_t *model, const cleave_gra
   CLEAVE_TRY_CLEANUP(load_rules(&job, model->context, order->list, error));
   job.gradients = cleave_allocate_zeroed(job.wrt.count + 1, sizeof *job.gradients);
   CLEAVE_TRY_CLEANUP(job.gradients == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK);
+  CLEAVE_TRY_CLEANUP(find_regions(&job, order->list, error));
   CLEAVE_TRY_CLEANUP(build(&job, loss, job.wrt.items, job.wrt.count, job.gradients, error));
   CLEAVE_TRY_CLEANUP(add_outputs(&job, order->loss, order->wrt, error));
   CLEAVE_TRY_CLEANUP(recompute(&job, order, first_backward, error));
   if (order->open) {
     CLEAVE_TRY_CLEANUP(open_constants(&job, error));
+  }
+  if (order->out_asked != NULL) {
+    *order->out_asked =
+        (cleave_gradient_asked_t){.taken = job.backward.taken, .refused = job.backward.refused};
+    memcpy(order->out_asked->reason, job.backward.reason, sizeof job.backward.reason);
   }
   cleave_graph_t *graph = job.graph;
   job.graph = NULL;
