@@ -148,6 +148,22 @@ static cleave_status_t add_sends(making_t *making, cleave_error_t *error) {
   return status;
 }
 
+/* Without the data. */
+static cleave_status_t copy_type(const making_t *making, const cleave_tensor_view_t *given,
+                                 cleave_tensor_view_t *out_view, cleave_error_t *error) {
+  int64_t *dims = cleave_arena_allocate(&making->stage->arena, (size_t)given->rank + 1, sizeof *dims);
+  if (dims == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (int32_t d = 0; d < given->rank; d++) {
+    dims[d] = given->dims[d];
+  }
+  *out_view = *given;
+  out_view->dims = dims;
+  out_view->data = NULL;
+  return CLEAVE_OK;
+}
+
 static cleave_status_t add_inputs(making_t *making, cleave_error_t *error) {
   cleave_stage_t *stage = making->stage;
   const cleave_cut_part_t *own = &making->parts[making->number];
@@ -164,8 +180,7 @@ static cleave_status_t add_inputs(making_t *making, cleave_error_t *error) {
     size_t bytes = 0;
     stage->model_inputs[k] = making->input_of[value.index];
     if (from == CLEAVE_INDEX_NONE) {
-      stage->inputs[k] = *making->source->inputs[stage->model_inputs[k]];
-      stage->inputs[k].data = NULL;
+      CLEAVE_TRY(copy_type(making, making->source->inputs[stage->model_inputs[k]], &stage->inputs[k], error));
       continue;
     }
     cleave_stage_target_t target = {.peer = (int32_t)from, .tag = (int32_t)k};

@@ -2,13 +2,15 @@
 // The program, and what subjects call. Nothing that a backend accepted may fail, and all that it refused is
 // printed with its reason at the end of a subject.
 //
-//   sweep [--verbose] [--imperative] [--load LIBRARY] [--backend NAME] [--kernels | --gradients] [--seed N]
+//   sweep [--verbose] [--imperative] [--load LIBRARY] [--backend NAME] [--kernels] [--gradients] [--seed N]
 //   [--every N]
 //         [--case TEXT | SUBJECT...]
 //
 // --load adds the backend of a library, with the rule file of its name, --isolate in a process of its own;
 // --kernels runs every case on cpu with programs of backends/kernels, also for single nodes;
 // --gradients compares every case's gradients with finite differences instead, and looks for each operator;
+// with
+// --backend or --kernels forward and backward are one graph, which is compared with the same graph on cpu;
 // --imperative runs the nodes of regions one by one on their backend.
 // --verbose prints each case before it runs, which tells where a crash was; --case runs one text alone, both
 // as single nodes and by the rules; --seed draws other random cases than the ones that are tested always.
@@ -218,7 +220,7 @@ int main(int argc, char **argv) {
     } else {
       printf(
           "usage: %s [--verbose] [--imperative] [--load LIBRARY | --isolate LIBRARY] [--backend NAME] "
-          "[--kernels | --gradients] [--seed N] [--every N] [--case TEXT | SUBJECT...]\n",
+          "[--kernels] [--gradients] [--seed N] [--every N] [--case TEXT | SUBJECT...]\n",
           argv[0]);
       return EXIT_FAILURE;
     }
@@ -235,7 +237,8 @@ int main(int argc, char **argv) {
     failed = sweep.tally.failed;
   } else {
     failed = run_subjects(&sweep, argc - next, argv + next);
-    failed += sweep.gradients && next == argc ? sweep_gradient_operators(&sweep) : 0;
+    failed +=
+        sweep.gradients && sweep.only_backend == NULL && next == argc ? sweep_gradient_operators(&sweep) : 0;
   }
   for (uint32_t k = 0; k < SWEEP_MAX_BACKENDS; k++) {
     cleave_rules_destroy(sweep.rules[k]);

@@ -27,6 +27,7 @@ typedef struct sweep sweep_t;
   X(recurrent)            \
   X(epilogue)             \
   X(spelling)             \
+  X(fusion)               \
   X(rest)                 \
   X(random)
 

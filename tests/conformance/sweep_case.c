@@ -123,12 +123,30 @@ static cleave_status_t copy_outputs(const cleave_session_t *session, size_t coun
   return CLEAVE_OK;
 }
 
+/* Memory that holds numbers, for the outputs that are added to it. */
+static cleave_status_t hold(const sweep_graph_t *graph, cleave_session_t *session, uint32_t round,
+                            results_t *held, cleave_error_t *error) {
+  for (size_t k = graph->added_from; k > 0 && k < graph->graph->outputs.count; k++) {
+    const cleave_value_record_t *record =
+        cleave_graph_value(graph->graph, cleave_graph_output(graph->graph, k));
+    cleave_tensor_t **tensor = &held->outputs[held->count];
+    CLEAVE_TRY(
+        cleave_tensor_create((cleave_dtype_t)record->dtype, record->rank, record->dims, tensor, error));
+    held->count++;
+    cleave_tensor_fill_normal(*tensor, k + 100 * round, 0.0, 1.0);
+    const cleave_tensor_view_t view = cleave_tensor_view(*tensor);
+    CLEAVE_TRY(cleave_session_set_output(session, (uint32_t)k, &view, CLEAVE_REQUEST_ADD, error));
+  }
+  return CLEAVE_OK;
+}
+
 /* Runs with the inputs of a round. In the second, inputs lie off alignment. They must not be written to. */
 static cleave_status_t run_round(const sweep_graph_t *graph, cleave_session_t *session, uint32_t round,
                                  results_t *results, cleave_error_t *error) {
   cleave_status_t status = CLEAVE_OK;
   cleave_tensor_t *inputs[SWEEP_MAX_INPUTS] = {NULL};
   unsigned char *copies[SWEEP_MAX_INPUTS] = {NULL};
+  results_t held = {.count = 0};
   size_t shift = round == 0 ? 0 : 4;
   for (size_t k = 0; k < graph->input_count; k++) {
     CLEAVE_TRY_CLEANUP(sweep_graph_feed(graph, k, round, &inputs[k], error));
@@ -143,6 +161,7 @@ static cleave_status_t run_round(const sweep_graph_t *graph, cleave_session_t *s
     }
     CLEAVE_TRY_CLEANUP(cleave_session_set_input(session, (uint32_t)k, &view, error));
   }
+  CLEAVE_TRY_CLEANUP(hold(graph, session, round, &held, error));
   CLEAVE_TRY_CLEANUP(cleave_session_run(session, error));
   CLEAVE_TRY_CLEANUP(copy_outputs(session, graph->graph->outputs.count, results, error));
   for (size_t k = 0; k < graph->input_count; k++) {
@@ -152,6 +171,7 @@ static cleave_status_t run_round(const sweep_graph_t *graph, cleave_session_t *s
     }
   }
 cleanup:
+  release_results(&held); /* the next run is given its own, or there is none */
   for (size_t k = 0; k < graph->input_count; k++) {
     cleave_tensor_release(inputs[k]);
     cleave_free(copies[k]);
@@ -307,10 +327,64 @@ static void run_variant(sweep_t *sweep, const sweep_graph_t *graph, const varian
   }
 }
 
-void sweep_case_run(sweep_t *sweep, bool by_rules, uint32_t fusion) {
+static void run_sized(sweep_t *sweep, const sweep_graph_t *graph, const variant_t *variant,
+                      results_t *expected) {
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  if (run(sweep, graph, NULL, variant->threads, expected, &error) != CLEAVE_OK) {
+    fail(sweep, "cpu alone", variant, error.message);
+  } else {
+    run_variant(sweep, graph, variant, expected);
+  }
+}
+
+static void release_rounds(results_t *results) {
+  for (uint32_t round = 0; round < ROUNDS; round++) {
+    release_results(&results[round]);
+  }
+}
+
+/* Forward and backward; gradients are written, and added to what is there. */
+static void run_backward(sweep_t *sweep, const variant_t *variant) {
+  for (int adds = 0; adds < 2; adds++) {
+    cleave_error_t error = CLEAVE_ERROR_INIT;
+    sweep_graph_t graph = {0};
+    results_t expected[ROUNDS] = {{.count = 0}};
+    bool passes = false;
+    if (sweep_graph_read(sweep->text, SWEEP_SIZED, &graph, &error) != CLEAVE_OK ||
+        sweep_backward_add(&graph, adds != 0, &passes, &error) != CLEAVE_OK) {
+      fail(sweep, "no backend", variant, error.message);
+    } else if (passes) {
+      run_sized(sweep, &graph, variant, expected);
+    }
+    release_rounds(expected);
+    sweep_graph_deinit(&graph);
+  }
+}
+
+static void run_forward(sweep_t *sweep, variant_t *variant) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
   sweep_graph_t graph = {0};
   results_t expected[ROUNDS] = {{.count = 0}};
+  if (sweep_graph_read(sweep->text, SWEEP_SIZED, &graph, &error) != CLEAVE_OK) {
+    fail(sweep, "no backend", variant, error.message);
+    return;
+  }
+  run_sized(sweep, &graph, variant, expected);
+  sweep_graph_deinit(&graph);
+  if (expected[ROUNDS - 1].count > 0) {
+    variant->symbolic = true;
+    variant->fusion = SWEEP_ANY_FUSION;
+    if (sweep_graph_read(sweep->text, SWEEP_SYMBOLIC, &graph, &error) != CLEAVE_OK) {
+      fail(sweep, "no backend", variant, error.message);
+    } else {
+      run_variant(sweep, &graph, variant, expected);
+    }
+  }
+  release_rounds(expected);
+  sweep_graph_deinit(&graph);
+}
+
+void sweep_case_run(sweep_t *sweep, bool by_rules, uint32_t fusion) {
   variant_t variant = {.by_rules = by_rules, .fusion = fusion, .threads = sweep->threads};
   bool is_new = sweep->gradients && sweep_gradient_is_new(sweep);
   if (sweep->every > 0 && sweep->case_number++ % sweep->every != 0 && !is_new) {
@@ -320,30 +394,14 @@ void sweep_case_run(sweep_t *sweep, bool by_rules, uint32_t fusion) {
     printf("%s: %s\n", sweep->subject, sweep->text);
     (void)fflush(stdout);
   }
-  if (sweep->gradients) {
-    sweep_gradient_run(sweep);
-    return;
-  }
   if (variant.threads == 0) {
     variant.threads = sweep->turn++ % 8 == 7 ? 2 : 1;
   }
-  if (sweep_graph_read(sweep->text, SWEEP_SIZED, &graph, &error) != CLEAVE_OK) {
-    fail(sweep, "no backend", &variant, error.message);
-  } else if (run(sweep, &graph, NULL, variant.threads, expected, &error) != CLEAVE_OK) {
-    fail(sweep, "cpu alone", &variant, error.message);
+  if (!sweep->gradients) {
+    run_forward(sweep, &variant);
+  } else if (sweep->only_backend != NULL) {
+    run_backward(sweep, &variant);
   } else {
-    run_variant(sweep, &graph, &variant, expected);
-    sweep_graph_deinit(&graph);
-    variant.symbolic = true;
-    variant.fusion = SWEEP_ANY_FUSION;
-    if (sweep_graph_read(sweep->text, SWEEP_SYMBOLIC, &graph, &error) != CLEAVE_OK) {
-      fail(sweep, "no backend", &variant, error.message);
-    } else {
-      run_variant(sweep, &graph, &variant, expected);
-    }
+    sweep_gradient_run(sweep);
   }
-  for (uint32_t round = 0; round < ROUNDS; round++) {
-    release_results(&expected[round]);
-  }
-  sweep_graph_deinit(&graph);
 }

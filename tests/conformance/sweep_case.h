@@ -46,7 +46,8 @@ struct sweep {
   char text[SWEEP_LONGEST_CASE]; /* of the case at work */
   cleave_rules_t *rules[SWEEP_MAX_BACKENDS];
   bool kernels;                      /* every case by rules/pointwise.lua */
-  bool gradients;                    /* every case against finite differences, on no backend but `cpu` */
+  bool gradients;                    /* every case against finite differences, on no backend but `cpu`; with
+                                        `only_backend`: forward and backward as one graph there, against `cpu` */
   bool is_compared[CLEAVE_OP_COUNT]; /* by operator: in a case whose gradients were */
   CLEAVE_ARRAY(uint64_t) seen;       /* hashes of operators with their attributes */
 };
@@ -54,6 +55,11 @@ struct sweep {
 /* Runs sweep->text on every backend, with its sizes and with symbols in their place. `fusion`: how many nodes
  * the largest fusion of the plan must have, where sizes are known; or SWEEP_ANY_FUSION. */
 void sweep_case_run(sweep_t *sweep, bool by_rules, uint32_t fusion);
+
+/* Adds outputs to a case: the gradient of the sum of its outputs of floating-point numbers by each input that
+ * one passes to. `adds`: gradients are added to what their memory holds. *out_passes: there are any. */
+CLEAVE_MUST_USE cleave_status_t sweep_backward_add(sweep_graph_t *graph, bool adds, bool *out_passes,
+                                                   cleave_error_t *error);
 
 /* Has sweep->text an operator with attributes that no case before had? */
 bool sweep_gradient_is_new(sweep_t *sweep);

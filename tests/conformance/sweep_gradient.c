@@ -77,10 +77,11 @@ static void describe_inputs(const sweep_graph_t *graph, size_t domain, cleave_te
                                       .low = -high,
                                       .high = high,
                                       .is_given = is_given(graph->graph, graph->graph->inputs.items[k])};
-    if (domain > 0 || input->content == '+') {
+    bool is_unit = input->content == '&';
+    if (domain > 0 || is_unit || input->content == '+') {
       inputs[k].has_range = true;
-      inputs[k].low = domain > 0 ? domains[domain].low : 0.25;
-      inputs[k].high = domain > 0 ? domains[domain].high : 2.0;
+      inputs[k].low = domain > 0 ? domains[domain].low : is_unit ? 0.05 : 0.25;
+      inputs[k].high = domain > 0 ? domains[domain].high : is_unit ? 0.95 : 2.0;
     }
   }
 }

@@ -132,6 +132,8 @@ static void fill(cleave_tensor_t *tensor, char content, uint64_t seed, double de
     cleave_tensor_fill_normal(tensor, seed, 0.0, 1.0 / sqrt((double)(summed > 0 ? summed : 1)));
   } else if (content == '+') {
     cleave_tensor_fill_uniform(tensor, seed, 0.25, 2.0);
+  } else if (content == '&') {
+    cleave_tensor_fill_uniform(tensor, seed, 0.05, 0.95);
   } else {
     cleave_tensor_fill_uniform(tensor, seed, 0.0, 1.0);
     for (int64_t k = 0; k < tensor->count; k++) {
@@ -192,7 +194,7 @@ static cleave_status_t read_dtype(reader_t *reader, cleave_dtype_t *dtype) {
 
 /* What follows the name of a new tensor. */
 static cleave_status_t read_new(reader_t *reader, const char *name, bool constant, cleave_value_t *out) {
-  char content = strchr("+~%^!", *reader->next) != NULL ? *reader->next : '\0';
+  char content = strchr("+&~%^!", *reader->next) != NULL ? *reader->next : '\0';
   cleave_dtype_t dtype = CLEAVE_DTYPE_F32;
   int64_t dims[MAX_DIMS];
   size_t rank = 0;
@@ -231,7 +233,7 @@ static cleave_status_t read_new(reader_t *reader, const char *name, bool constan
   return CLEAVE_OK;
 }
 
-/* "#0.5", "#[1,2]" */
+/* "#0.5", "#0.5:f16", "#[1,2]" */
 static cleave_status_t read_literal(reader_t *reader, cleave_value_t *out) {
   cleave_tensor_t *tensor = NULL;
   if (*reader->next == '[') {
@@ -241,8 +243,12 @@ static cleave_status_t read_literal(reader_t *reader, cleave_value_t *out) {
     CLEAVE_TRY(cleave_tensor_create_ints(1, list, (int64_t)count, &tensor, reader->error));
   } else {
     double number = 0.0;
+    cleave_dtype_t dtype = CLEAVE_DTYPE_F32;
     CLEAVE_TRY(read_number(reader, &number));
-    cleave_dtype_t dtype = reader->form == SWEEP_DOUBLE ? CLEAVE_DTYPE_F64 : CLEAVE_DTYPE_F32;
+    if (take(reader, ":")) {
+      CLEAVE_TRY(read_dtype(reader, &dtype));
+    }
+    dtype = reader->form == SWEEP_DOUBLE ? CLEAVE_DTYPE_F64 : dtype;
     CLEAVE_TRY(cleave_tensor_create(dtype, 0, NULL, &tensor, reader->error));
     cleave_tensor_set_float(tensor, 0, (double)(float)number);
     cleave_tensor_touch(tensor);

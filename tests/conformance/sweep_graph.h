@@ -8,10 +8,10 @@
  * after `->`, and the last expression where it has no name (or where nothing follows `->`).
  *   x[2,3]    graph input of this shape, `x` from then on; `x[]` is a scalar
  *   $w[4]     constant
- *   #0.5      constant scalar; `#[1,2]` constant vector of int64; `_` an operand left out
- *   Op{a=1, b=[1,2], c=text, d="ij->i"}(operands)   an operator; `y, _, z = Op(...)` has three outputs;
- *             one of ONNX, or of the domain `cleave`
- * Between name and shape, what a tensor holds: nothing: normal numbers; `+` uniform in [0.25, 2);
+ *   #0.5      constant scalar, `#0.5:f16` of another dtype; `#[1,2]` constant vector of int64; `_` an operand
+ * left out Op{a=1, b=[1,2], c=text, d="ij->i"}(operands)   an operator; `y, _, z = Op(...)` has three
+ * outputs; one of ONNX, or of the domain `cleave` Between name and shape, what a tensor holds: nothing:
+ * normal numbers; `+` uniform in [0.25, 2); `&` in [0.05, 0.95);
  * `~` infinities, huge and tiny numbers; `!` NaN among normal numbers; `%` multiples of a half around zero,
  * zeros among them;
  * `^` weights, whose deviation keeps sums over all but the first dimension near one;
@@ -35,7 +35,7 @@ typedef struct sweep_input {
   char name[32];
   int32_t rank;
   int64_t dims[CLEAVE_MAX_RANK];
-  char content;     /* '\0', '+', '~', '!', '%' or '^' */
+  char content;     /* '\0', '+', '&', '~', '!', '%' or '^' */
   bool is_constant; /* in the text */
 } sweep_input_t;
 
@@ -43,6 +43,7 @@ typedef struct sweep_graph {
   cleave_graph_t *graph; /* types are inferred */
   sweep_input_t inputs[SWEEP_MAX_INPUTS];
   size_t input_count;
+  size_t added_from; /* outputs from this one on are added to what their memory holds; 0: none are */
 } sweep_graph_t;
 
 /* CLEAVE_ERROR_FORMAT where the text is wrong, with the place. */

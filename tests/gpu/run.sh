@@ -72,10 +72,6 @@ verified() {
   grep 'all outputs match\|match\|differ\|error' "$work/verified" || tail -n 5 "$work/verified"
   return $status
 }
-shared() {
-  cp -r "$source/rules/pointwise" "$source/tests/lua/fusion_cases.lua" "$work"
-  "$program" check --strict "$work/fusion_cases.lua"
-}
 # More than 2^31 elements; the GPU needs 7 GB, the host 7 more.
 large() {
   cat >"$work/large.lua" <<'LUA'
@@ -88,12 +84,12 @@ LUA
 echo "== what is there"
 "$program" backends cuda || exit 1
 echo "== against cpu"
-subjects="pointwise window product reduction movement random"
+subjects="pointwise window product reduction movement fusion random"
 [ -z "$quick" ] || subjects="product movement"
 for subject in $subjects; do
   step "sweep $subject" "$build/sweep" --backend cuda "$subject"
 done
-step "fusion cases" shared
+step "sweep fusion, with gradients" "$build/sweep" --backend cuda --gradients fusion
 models=$source/examples/models
 step "a recurrent cell" verified "$models/gru_residual.lua"
 step "a transformer, one layer" verified "$models/bert_base.lua" --set layers=1 --set T=16 --set vocabulary=64

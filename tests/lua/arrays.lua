@@ -115,6 +115,10 @@ for _, rows in ipairs { 2, 1, 2 } do
   end
 end
 same(traces, 3 + 2, "traces") -- three calls, and two shapes
+local widen = nd.hybrid(function(u) return nd.Unsqueeze(nd.Cast(u, { to = 1 }), nd.array { -1 }) end)
+same(widen(nd.array({ true, false }, "bool")):table(), { { 1 }, { 0 } }, "a function of a vector")
+same(widen(nd.array({ { true }, { false } }, "bool")):table(), { { { 1 } }, { { 0 } } },
+  "the same of a matrix")
 local find = nd.hybrid(function(u) return nd.NonZero(u) end)
 same(find(nd.array { 0, 3, 0 }):elements(), { 1 }, "shape by a run")
 fails("expected an array, found 3", compiled, x, 3)

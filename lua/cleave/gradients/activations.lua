@@ -13,20 +13,21 @@ return {
   end },
   gradient "Clip" {
     doc = "To the input inside of the bounds, both included; to a bound where it was taken: the "
-      .. "higher one if they are in the wrong order.",
+      .. "higher one if they are in the wrong order. A bound of NaN is none.",
     function(g, node, dy)
       local x, low, high = node.inputs[1], node.inputs.min, node.inputs.max
       local dx, dlow, dhigh = dy, nil, nil
+      local zero = g.constant(0, dy.dtype)
       if low then
-        local taken = g.Less(x, low)
-        taken = high and g.And(taken, g.LessOrEqual(low, high)) or taken
+        local below = g.Less(x, low)
+        local taken = high and g.And(below, g.Not(g.Greater(low, high))) or below
         dlow = g.sum_to(common.only(g, taken, dy), low)
-        dx = common.only(g, g.GreaterOrEqual(x, low), dx)
+        dx = g.Where(below, zero, dx)
       end
       if high then
-        local risen = low and g.Max(x, low) or x
+        local risen = low and g.Where(g.Less(x, low), low, x) or x
         dhigh = g.sum_to(common.only(g, g.Greater(risen, high), dy), high)
-        dx = common.only(g, g.LessOrEqual(x, high), dx)
+        dx = g.Where(g.Greater(x, high), zero, dx)
       end
       return table.unpack({ dx, dlow, dhigh }, 1, #node.inputs)
     end,

@@ -22,8 +22,9 @@ static cleave_status_t find_places(cleave_arena_t *arena, const cleave_plan_docu
   CLEAVE_TRY_MEMORY(places->items != NULL && places->regions != NULL && places->nodes != NULL, error);
   for (uint32_t s = 0; s < document->step_count; s++) {
     const cleave_document_step_t *step = &document->steps[s];
+    uint32_t stage = document->stage_count > 0 ? step->stage : CLEAVE_INDEX_NONE;
     if (step->region == CLEAVE_INDEX_NONE) {
-      places->items[step->node.position] = (cleave_diff_place_t){"cpu", "", ""};
+      places->items[step->node.position] = (cleave_diff_place_t){"cpu", "", "", stage};
       places->regions[step->node.position] = CLEAVE_INDEX_NONE;
       places->nodes[step->node.position] = &step->node;
       continue;
@@ -31,7 +32,7 @@ static cleave_status_t find_places(cleave_arena_t *arena, const cleave_plan_docu
     const cleave_document_region_t *region = &document->regions[step->region];
     for (uint32_t k = 0; k < region->node_count; k++) {
       uint32_t position = region->nodes[k].position;
-      places->items[position] = (cleave_diff_place_t){region->backend, region->name, ""};
+      places->items[position] = (cleave_diff_place_t){region->backend, region->name, "", stage};
       places->regions[position] = step->region;
       places->nodes[position] = &region->nodes[k];
     }
@@ -49,10 +50,12 @@ static bool has_moved(const places_t *before, uint32_t from, const places_t *aft
                       const uint32_t *successors) {
   uint32_t region = before->regions[from];
   uint32_t successor = region == CLEAVE_INDEX_NONE ? CLEAVE_INDEX_NONE : successors[region];
-  return successor != after->regions[to] ||
+  return successor != after->regions[to] || before->items[from].stage != after->items[to].stage ||
          strcmp(before->items[from].backend, after->items[to].backend) != 0 ||
          strcmp(before->items[from].fusion, after->items[to].fusion) != 0;
 }
+
+static const cleave_diff_place_t nowhere = {"", "", "", CLEAVE_INDEX_NONE};
 
 static cleave_status_t find_moves(cleave_plan_diff_t *diff, const uint32_t *after_of,
                                   const uint32_t *before_of, const uint32_t *successors,
@@ -79,7 +82,7 @@ static cleave_status_t find_moves(cleave_plan_diff_t *diff, const uint32_t *afte
                                                              .op = before.nodes[k]->op,
                                                              .name = before.nodes[k]->name,
                                                              .place_before = before.items[k],
-                                                             .place_after = {"", "", ""}};
+                                                             .place_after = nowhere};
     }
   }
   for (uint32_t k = 0; k < diff->after->node_count; k++) {
@@ -88,7 +91,7 @@ static cleave_status_t find_moves(cleave_plan_diff_t *diff, const uint32_t *afte
                                                              .after = k,
                                                              .op = after.nodes[k]->op,
                                                              .name = after.nodes[k]->name,
-                                                             .place_before = {"", "", ""},
+                                                             .place_before = nowhere,
                                                              .place_after = after.items[k]};
     }
   }

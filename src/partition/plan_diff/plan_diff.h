@@ -5,8 +5,8 @@
  * different graphs: nodes are matched by position if the graphs are the same, otherwise by operator and name;
  * nodes without a unique name are matched by operator and order.
  *
- * The place of a node is its backend, its region and the rule of its fusion. The new region that shares most
- * nodes with an old one is its successor; a node in the successor of its region has not moved.
+ * The place of a node is its stage, its backend, its region and the rule of its fusion. The new region that
+ * shares most nodes with an old one is its successor; a node in the successor of its region has not moved.
  */
 #ifndef CLEAVE_PARTITION_PLAN_DIFF_PLAN_DIFF_H
 #define CLEAVE_PARTITION_PLAN_DIFF_PLAN_DIFF_H
@@ -17,6 +17,7 @@ typedef struct cleave_diff_place {
   const char *backend;
   const char *region; /* "" outside of regions */
   const char *fusion; /* name of the fuse rule, or "" */
+  uint32_t stage;     /* NONE: the plan is not cut into stages */
 } cleave_diff_place_t;
 
 typedef struct cleave_diff_node {

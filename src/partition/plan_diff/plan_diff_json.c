@@ -8,9 +8,10 @@ static json_t *place_json(const cleave_diff_place_t *place, uint32_t position) {
   if (position == CLEAVE_INDEX_NONE) {
     return json_null();
   }
-  return json_pack("{s:I, s:o, s:o, s:o}", "position", (json_int_t)position, "backend",
+  json_t *stage = place->stage == CLEAVE_INDEX_NONE ? json_null() : json_integer((json_int_t)place->stage);
+  return json_pack("{s:I, s:o, s:o, s:o, s:o}", "position", (json_int_t)position, "backend",
                    cleave_json_text(place->backend), "region", cleave_json_text(place->region), "fusion",
-                   cleave_json_text(place->fusion));
+                   cleave_json_text(place->fusion), "stage", stage);
 }
 
 static json_t *nodes_json(const cleave_plan_diff_t *diff) {

@@ -125,7 +125,7 @@ static void print_regions(const cleave_plan_diff_t *diff, cleave_text_t *text) {
 
 /* ---- nodes ---- */
 
-/* "conv_bn_act in island_0 on onednn", "island_0 on onednn", "cpu". */
+/* "conv_bn_act in island_0 on onednn", "island_0 on onednn", "cpu", "cpu in stage 1". */
 static void describe(const cleave_diff_place_t *place, bool exists, cleave_text_t *rows) {
   if (exists && place->fusion[0] != '\0') {
     cleave_text_show(rows, "%s in ", place->fusion);
@@ -133,12 +133,16 @@ static void describe(const cleave_diff_place_t *place, bool exists, cleave_text_
   if (exists && place->region[0] != '\0') {
     cleave_text_show(rows, "%s on ", place->region);
   }
-  cleave_text_show(rows, "%s\t", exists ? place->backend : "-");
+  cleave_text_show(rows, "%s", exists ? place->backend : "-");
+  if (place->stage != CLEAVE_INDEX_NONE) {
+    cleave_text_show(rows, " in stage %u", (unsigned)place->stage);
+  }
+  cleave_text_add(rows, "\t");
 }
 
 static bool same_place(const cleave_diff_place_t *a, const cleave_diff_place_t *b) {
   return strcmp(a->backend, b->backend) == 0 && strcmp(a->region, b->region) == 0 &&
-         strcmp(a->fusion, b->fusion) == 0;
+         strcmp(a->fusion, b->fusion) == 0 && a->stage == b->stage;
 }
 
 /* The same operator made the same move. */

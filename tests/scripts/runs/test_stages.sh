@@ -119,6 +119,8 @@ check "a plan with stages" 0 '^ *1  *[0-9]* ' "$program" partition $text -o plan
 check "in its text" 0 '^  stage 0: [0-9]* nodes, .* sends 1 value' "$program" partition $text --shape T=4
 check "shown again" 0 'stage' "$program" plan show plan.json
 compare "a saved plan" 2 y text.lua --plan plan.json --shape N=3 --shape T=7
+"$program" partition $text -o three.json --shape N=? --shape T=? --set stages=3 >/dev/null
+check "moves between stages" 1 ' in stage 0  .* in stage 1  ' "$program" plan diff plan.json three.json
 check "what a node is in" 0 "stage 'balanced' .*: in stage 1 of 2" "$program" why $text --node up2 --shape T=4
 sed 's/"stage":1/"stage":7/' plan.json >gap.json
 check "a plan with a stage without nodes" 1 '^cleave: gap.json: .*a stage has no nodes' alone text.lua --plan gap.json

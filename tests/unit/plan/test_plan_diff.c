@@ -111,6 +111,40 @@ UNIT_TEST(attributes_backends_and_settings_count) {
   ck_assert_uint_eq(diff->moved_count, 4);
 }
 
+/* As a stage rule cuts it: steps from `second` on are in stage 1. */
+static cleave_plan_document_t *cut_at(uint32_t second) {
+  cleave_plan_document_t *document = document_of(chain, "Softmax");
+  document->stage_count = 2;
+  for (uint32_t s = 0; s < document->step_count; s++) {
+    document->steps[s].stage = s >= second ? 1 : 0;
+  }
+  return document;
+}
+
+UNIT_TEST(nodes_that_move_to_another_stage_are_told) {
+  cleave_plan_diff_t *diff = NULL;
+  cleave_text_t text = {0};
+  unit_ok(cleave_plan_diff_create(cut_at(2), cut_at(2), &diff, e));
+  (void)plan_case_keep(diff);
+  ck_assert(diff->same);
+  unit_ok(cleave_plan_diff_create(cut_at(2), cut_at(4), &diff, e));
+  (void)plan_case_keep(diff);
+  ck_assert(!diff->same);
+  ck_assert_uint_eq(diff->moved_count, 2);
+  ck_assert_str_eq(text_of(diff),
+                   "  nodes  operator  before          after           first\n"
+                   "      1  Relu      cpu in stage 1  cpu in stage 0  c\n"
+                   "      1  Cos       cpu in stage 1  cpu in stage 0  d\n");
+  unit_ok(cleave_plan_diff_print_json(diff, &text, e));
+  ck_assert_ptr_nonnull(strstr(cleave_text_get(&text), "\"fusion\":\"\",\"stage\":1},\"after\""));
+  cleave_text_deinit(&text);
+  /* A plan that is cut, and one that is not: every node has another place. */
+  unit_ok(cleave_plan_diff_create(document_of(chain, "Softmax"), cut_at(5), &diff, e));
+  (void)plan_case_keep(diff);
+  ck_assert_uint_eq(diff->moved_count, 6);
+  ck_assert_ptr_nonnull(strstr(text_of(diff), "island_0 on test  island_0 on test in stage 1"));
+}
+
 UNIT_TEST(plans_of_different_graphs_match_by_name_then_by_order) {
   cleave_plan_diff_t *diff = diff_of("a = Relu(x); b = Cos(a); c = Sin(b); -> c", "Relu",
                                      "a = Relu(x); n = Exp(a); b = Cos(n); -> b", "Relu");
@@ -145,10 +179,11 @@ UNIT_TEST(the_json_has_every_node_and_is_one_line) {
   ck_assert_uint_eq(json_array_size(json_object_get(json, "nodes")), 4);
   json_t *node = json_array_get(json_object_get(json, "nodes"), 0);
   char *line = json_dumps(node, JSON_COMPACT);
-  ck_assert_str_eq(line,
-                   "{\"op\":\"Cos\",\"name\":\"b\",\"before\":{\"position\":1,\"backend\":\"test\","
-                   "\"region\":\"island_0\",\"fusion\":\"\"},\"after\":{\"position\":1,\"backend\":"
-                   "\"cpu\",\"region\":\"\",\"fusion\":\"\"}}");
+  ck_assert_str_eq(
+      line,
+      "{\"op\":\"Cos\",\"name\":\"b\",\"before\":{\"position\":1,\"backend\":\"test\","
+      "\"region\":\"island_0\",\"fusion\":\"\",\"stage\":null},\"after\":{\"position\":1,\"backend\":"
+      "\"cpu\",\"region\":\"\",\"fusion\":\"\",\"stage\":null}}");
   free(line);
   json_decref(json);
   cleave_text_deinit(&text);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A communicator among threads of one process: what processes of MPI do, without MPI. A transfer that all
- * start is done when the last of them has started it. */
+/* A communicator among threads of one process: what processes of MPI do, without MPI. A transfer is done
+ * when the last of those that take part has started it. */
 #ifndef CLEAVE_TESTS_THREAD_RANKS_H
 #define CLEAVE_TESTS_THREAD_RANKS_H
 

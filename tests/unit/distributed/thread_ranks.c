@@ -6,7 +6,17 @@
 #include "tensor/dtype.h"
 #include "unit.h"
 
-enum { MAX_TRANSFERS = 4096 };
+enum { MAX_TRANSFERS = 4096, MAX_PAIRS = 8192 };
+
+/* Numbers of transfers between two. */
+#define PAIR UINT64_C(0x100000000)
+
+/* One end of a transfer between two, until the other comes. */
+typedef struct pair {
+  cleave_transfer_t transfer;
+  int32_t rank;
+  bool is_done;
+} pair_t;
 
 typedef struct group {
   pthread_mutex_t lock;
@@ -16,6 +26,8 @@ typedef struct group {
   cleave_transfer_t transfers[MAX_TRANSFERS][THREAD_RANKS_MAX];
   int32_t started[MAX_TRANSFERS];
   size_t transfer_count;
+  pair_t pairs[MAX_PAIRS];
+  size_t pair_count;
 } group_t;
 
 typedef struct rank {
@@ -55,12 +67,42 @@ static void finish(const group_t *group, cleave_transfer_t *all) {
   }
 }
 
+static bool belong_together(const pair_t *a, const pair_t *b) {
+  return !a->is_done && !b->is_done && a->transfer.kind != b->transfer.kind && a->rank == b->transfer.peer &&
+         b->rank == a->transfer.peer && a->transfer.tag == b->transfer.tag;
+}
+
+/* With the lock: the first that waits for this one gets it. */
+static uint64_t start_pair(group_t *group, int32_t rank, const cleave_transfer_t *transfer) {
+  ck_assert_uint_lt(group->pair_count, MAX_PAIRS);
+  pair_t *own = &group->pairs[group->pair_count];
+  *own = (pair_t){.transfer = *transfer, .rank = rank};
+  for (size_t k = 0; k < group->pair_count; k++) {
+    pair_t *other = &group->pairs[k];
+    if (belong_together(own, other)) {
+      const pair_t *from = transfer->kind == CLEAVE_TRANSFER_SEND ? own : other;
+      const pair_t *to = from == own ? other : own;
+      ck_assert_int_eq(from->transfer.count, to->transfer.count);
+      memcpy(to->transfer.data, from->transfer.data,
+             (size_t)transfer->count * cleave_dtype_size(transfer->dtype));
+      own->is_done = other->is_done = true;
+      (void)pthread_cond_broadcast(&group->done);
+    }
+  }
+  return PAIR + group->pair_count++;
+}
+
 static cleave_status_t start(void *self, const cleave_transfer_t *transfer, uint64_t *out_number,
                              cleave_message_t *message) {
   rank_t *rank = self;
   group_t *group = rank->group;
   (void)message;
   (void)pthread_mutex_lock(&group->lock);
+  if (transfer->kind == CLEAVE_TRANSFER_SEND || transfer->kind == CLEAVE_TRANSFER_RECEIVE) {
+    *out_number = start_pair(group, rank->communicator.rank, transfer);
+    (void)pthread_mutex_unlock(&group->lock);
+    return CLEAVE_OK;
+  }
   size_t number = rank->next++;
   ck_assert_uint_lt(number, MAX_TRANSFERS);
   group->transfers[number][rank->communicator.rank] = *transfer;
@@ -79,7 +121,7 @@ static cleave_status_t wait_for(void *self, uint64_t number, cleave_transfer_tim
   group_t *group = ((rank_t *)self)->group;
   (void)message;
   (void)pthread_mutex_lock(&group->lock);
-  while (group->started[number] < group->count) {
+  while (number >= PAIR ? !group->pairs[number - PAIR].is_done : group->started[number] < group->count) {
     (void)pthread_cond_wait(&group->done, &group->lock);
   }
   (void)pthread_mutex_unlock(&group->lock);
