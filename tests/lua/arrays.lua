@@ -115,7 +115,9 @@ for _, rows in ipairs { 2, 1, 2 } do
   end
 end
 same(traces, 3 + 2, "traces") -- three calls, and two shapes
-local widen = nd.hybrid(function(u) return nd.Unsqueeze(nd.Cast(u, { to = 1 }), nd.array { -1 }) end)
+local widen = nd.hybrid(function(u)
+  return nd.Unsqueeze(nd.Cast(u, { to = 1 }), nd.array { -1 })
+end)
 same(widen(nd.array({ true, false }, "bool")):table(), { { 1 }, { 0 } }, "a function of a vector")
 same(widen(nd.array({ { true }, { false } }, "bool")):table(), { { { 1 } }, { { 0 } } },
   "the same of a matrix")

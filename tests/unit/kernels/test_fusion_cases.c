@@ -59,8 +59,12 @@ static const float *output_of(const cleave_session_t *session, uint32_t index, i
 UNIT_TEST(a_model_that_is_there_twice_is_compiled_once) {
   static const char *const names[] = {"a", "b"};
   cleave_program_cache_t *programs = NULL;
+  cleave_model_t *model = with_gradients(
+      "local a = g.input('a', 'float32', { 8, 8 })\n"
+      "local b = g.input('b', 'float32', { 8, 8 })\n"
+      "g.output('y', g.Tanh(g.Exp(a + b)))\n",
+      names, 2);
   cleave_session_t *sessions[2];
-  cleave_model_t *models[2];
   cleave_plan_t *plans[2];
   static float data[2][64];
   const int64_t dims[] = {8, 8};
@@ -76,13 +80,8 @@ UNIT_TEST(a_model_that_is_there_twice_is_compiled_once) {
   }
   unit_ok(cleave_program_cache_create(&programs, e));
   for (int k = 0; k < 2; k++) {
-    models[k] = with_gradients(
-        "local a = g.input('a', 'float32', { 8, 8 })\n"
-        "local b = g.input('b', 'float32', { 8, 8 })\n"
-        "g.output('y', g.Tanh(g.Exp(a + b)))\n",
-        names, 2);
-    plans[k] = partition(models[k]);
-    sessions[k] = session_of(models[k], plans[k], programs, pointers, 2);
+    plans[k] = partition(model);
+    sessions[k] = session_of(model, plans[k], programs, pointers, 2);
   }
   ck_assert_uint_eq(cleave_session_reused_count(sessions[0]), 0);
   ck_assert_uint_gt(cleave_session_reused_count(sessions[1]), 0);
@@ -93,8 +92,8 @@ UNIT_TEST(a_model_that_is_there_twice_is_compiled_once) {
   for (int k = 0; k < 2; k++) {
     cleave_session_destroy(sessions[k]);
     cleave_plan_destroy(plans[k]);
-    cleave_model_release(models[k]);
   }
+  cleave_model_release(model);
   cleave_program_cache_release(programs);
 }
 
