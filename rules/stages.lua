@@ -1,32 +1,55 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Cuts a model into stages, one for each machine, with equal shares of the weights, where few bytes
--- cross: `mpirun -n 2 cleave run MODEL --rules stages --rules onednn --set stages=2`. It has no
--- fusions or regions of its own: the rule files that follow partition each stage.
+-- Cuts a model into stages, one for each machine, with equal shares of the weights (or, for
+-- throughput, of the work), where few bytes cross: `mpirun -n 2 cleave run MODEL --rules stages
+-- --rules onednn --set stages=2`. It has no fusions or regions of its own: the rule files that
+-- follow partition each stage.
 local SIZES = { float64 = 8, int64 = 8, uint64 = 8, float32 = 4, int32 = 4, uint32 = 4,
   float16 = 2, bfloat16 = 2, int16 = 2, uint16 = 2, int8 = 1, uint8 = 1, bool = 1 }
 
--- Bytes of a value; open sizes count as 1.
-local function bytes_of(value)
-  local bytes = SIZES[value.dtype] or 1
-  for _, size in ipairs(value.shape or {}) do
-    bytes = bytes * (math.type(size) and size or 1)
+-- Elements of a value, from dimension `first` on; open sizes count as 1.
+local function count_of(value, first)
+  local count = 1
+  for k, size in ipairs(value.shape or {}) do
+    count = count * (k >= (first or 1) and math.type(size) and size or 1)
   end
-  return bytes
+  return count
 end
 
--- The nodes in order; `weights[k]`: bytes of constants that the nodes up to k read, and one for
--- each node; `crossing[k]`: bytes that later nodes read of what the nodes up to k make.
-local function measure(graph)
+local function bytes_of(value)
+  return count_of(value) * (SIZES[value.dtype] or 1)
+end
+
+-- Products and sums of a node, roughly: of each element of its output as many as a convolution's
+-- filter or the row of a product has, else one.
+local function work_of(node)
+  local elements, x, w = 0, node.inputs[1], node.inputs[2]
+  for k = 1, #node.outputs do
+    elements = elements + (node.outputs[k] and count_of(node.outputs[k]) or 0)
+  end
+  if node.op == "Conv" then
+    return elements * count_of(w, 2)
+  elseif node.op == "MatMul" then
+    return elements * count_of(x, x.rank or 1)
+  elseif node.op == "Gemm" then
+    local summed = x.shape and x.shape[node.attrs.transA == 1 and 1 or 2]
+    return elements * count_of { shape = { summed } }
+  end
+  return elements
+end
+
+-- The nodes in order; `weights[k]`: bytes of constants that the nodes up to k read, or their work,
+-- and one for each node; `crossing[k]`: bytes that later nodes read of what the nodes up to k make.
+local function measure(graph, by)
   local nodes, weights, crossing = graph.nodes, { [0] = 0 }, { [0] = 0 }
   local seen, place, ends, change = {}, {}, {}, {}
   for k, node in ipairs(nodes) do
     place[node] = k
-    weights[k] = weights[k - 1] + 1
+    weights[k] = weights[k - 1] + 1 + (by == "work" and work_of(node) or 0)
     for i = 1, #node.inputs do
       local value = node.inputs[i]
       if value and value.is_constant and not seen[value] then
         seen[value] = true
-        weights[k] = weights[k] + bytes_of(value)
+        weights[k] = weights[k] + (by == "weights" and bytes_of(value) or 0)
       elseif value and place[value.producer] then
         ends[value] = k
       end
@@ -67,18 +90,18 @@ local function cut(weights, crossing, count, stages, slack)
 end
 
 local stages = option.integer(2, "machines that share the model", { min = 1, max = 1024 })
-local slack = option.number(0.2, "how far from its share of the weights a stage may be",
-  { min = 0, max = 1 })
+local slack = option.number(0.2, "how far from its share a stage may be", { min = 0, max = 1 })
+local by = option.enum("weights", "what stages have equal shares of", { "weights", "work" })
 
 return ruleset {
   name = "stages",
-  doc = "Stages with equal shares of the weights, cut where few bytes cross.",
-  options = { stages = stages, slack = slack },
+  doc = "Stages with equal shares of the weights or the work, cut where few bytes cross.",
+  options = { stages = stages, slack = slack, by = by },
 
   stage "balanced" {
     doc = "One stage for each machine, in the order of the nodes.",
     assign = function(graph, options)
-      local nodes, weights, crossing = measure(graph)
+      local nodes, weights, crossing = measure(graph, options.by)
       if #nodes < options.stages then
         error("the model has " .. #nodes .. " nodes, expected at least the "
           .. options.stages .. " stages")
@@ -112,6 +135,17 @@ return ruleset {
       return g.MatMul(g.Relu(wide), g.weight { 32, 4 })
     end,
     inputs = { x = { 4, 8 } },
+    expect = { balanced = 2 },
+  },
+
+  -- The first product has a 64th of the weights, and most of the work.
+  test "halves the work" {
+    options = { by = "work", slack = 0 },
+    graph = function(g, x)
+      local y = g.Conv(x, g.weight { 4, 3, 3, 3 })
+      local z = g.ReduceMean(y, g.constant { 2, 3 }, { keepdims = 0 })
+      return g.MatMul(g.MatMul(z, g.weight { 4, 64 }), g.weight { 64, 27 })
+    end,
     expect = { balanced = 2 },
   },
 

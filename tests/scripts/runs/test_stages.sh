@@ -119,6 +119,13 @@ check "a plan with stages" 0 '^ *1  *[0-9]* ' "$program" partition $text -o plan
 check "in its text" 0 '^  stage 0: [0-9]* nodes, .* sends 1 value' "$program" partition $text --shape T=4
 check "shown again" 0 'stage' "$program" plan show plan.json
 compare "a saved plan" 2 y text.lua --plan plan.json --shape N=3 --shape T=7
+cat >work.lua <<'LUA'
+local x = g.input("x", "float32", { 1, 3, 16, 16 })
+local z = g.ReduceMean(g.Relu(g.Conv(x, g.weight { 4, 3, 3, 3 })), g.constant { 2, 3 }, { keepdims = 0 })
+g.output("y", g.MatMul(g.MatMul(z, g.weight { 4, 64 }), g.weight { 64, 27 }))
+LUA
+check "equal weights" 0 '^  stage 0: 4 nodes' "$program" partition work.lua --rules stages
+check "equal work" 0 '^  stage 0: 1 node,' "$program" partition work.lua --rules stages --set by=work
 "$program" partition $text -o three.json --shape N=? --shape T=? --set stages=3 >/dev/null
 check "moves between stages" 1 ' in stage 0  .* in stage 1  ' "$program" plan diff plan.json three.json
 check "what a node is in" 0 "stage 'balanced' .*: in stage 1 of 2" "$program" why $text --node up2 --shape T=4
