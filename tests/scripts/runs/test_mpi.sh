@@ -92,8 +92,10 @@ check "a checkpoint that cannot be written" 1 '^cleave: process 0 of 2: /proc/no
 
 mpirun --oversubscribe -n 4 "$program" train $options --epochs 100000000 --checkpoint killed.npz >killed.out 2>killed.err &
 run=$!
-for _ in $(seq 200); do
-  [ -s killed.npz ] && break
+# Until there was a second checkpoint: the first is that of a whole run of one epoch.
+for _ in $(seq 600); do
+  [ -s first.npz ] || cp killed.npz first.npz 2>/dev/null
+  [ -s first.npz ] && ! cmp -s first.npz killed.npz && break
   sleep 0.1
 done
 victim=$(pgrep -P $run | tail -1)
