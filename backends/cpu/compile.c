@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu/common/blas.h"
 #include "cpu/fused.h"
 #include "cpu/program.h"
 #include "cpu/units.h"
@@ -247,8 +248,12 @@ static void finish_step(cpu_step_t *step, const cpu_backend_t *backend,
   step->call.owner = step;
 }
 
-static void plan_memory(cpu_step_t *step) {
-  step->inplace |= step->kernel->inplace;
+static void prepare_run(cpu_step_t *step) {
+  const cpu_kernel_t *kernel = step->kernel;
+  step->inplace |= kernel->inplace;
+  if (kernel->multiplies != NULL && (!step->is_static || kernel->multiplies(&step->call))) {
+    cpu_blas_load();
+  }
   if (step->is_static) {
     step->scratch_bytes = cpu_kernel_scratch(step->kernel, &step->call);
   }
@@ -273,7 +278,7 @@ static cleave_status_t make_kernel(cpu_program_t *program, const cpu_backend_t *
   }
   if (status == CLEAVE_OK) {
     finish_step(step, backend, options);
-    plan_memory(step);
+    prepare_run(step);
     program->step_count++;
     *out_done = true;
   }
@@ -310,7 +315,7 @@ static cleave_status_t make_step(cpu_program_t *program, const cpu_backend_t *ba
   step->call.state = state;
   finish_step(step, backend, options);
   CPU_TRY(pack_constants(program, step, state, message));
-  plan_memory(step);
+  prepare_run(step);
   program->step_count++;
   return CLEAVE_OK;
 }

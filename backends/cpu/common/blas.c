@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads OpenBLAS once, with the first product. If the process may map only so much (RLIMIT_AS,
-// RLIMIT_DATA), all buffers that OpenBLAS will ever use are made at that time, as many as there is room for,
-// and no more products run at once: it never asks for memory that does not exist. OpenBLAS keeps to one
-// thread, in the whole process, so that its pool (if it was built with one) never competes with the host's.
+// Loads OpenBLAS once, with the first program that multiplies. If the process may map only so much
+// (RLIMIT_AS, RLIMIT_DATA), all buffers that OpenBLAS will ever use are made at that time, as many as there
+// is room for, and no more products run at once: it never asks for memory that does not exist. OpenBLAS keeps
+// to one thread, in the whole process, so that its pool (if it was built with one) never competes with the
+// host's.
 #include "cpu/common/blas.h"
 
 #include <dlfcn.h>
@@ -146,8 +147,12 @@ static void load(void) {
   is_loaded = true;
 }
 
-const cpu_blas_t *cpu_blas_enter(const cleave_host_t *host, int *state) {
+void cpu_blas_load(void) {
   (void)pthread_once(&once, load);
+}
+
+const cpu_blas_t *cpu_blas_enter(const cleave_host_t *host, int *state) {
+  cpu_blas_load();
   if (!is_loaded) {
     if (host != NULL && !atomic_exchange(&is_reported, true)) {
       host->log(host, 1, trouble);

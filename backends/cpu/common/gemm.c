@@ -22,3 +22,13 @@ static int64_t gemm_grain(int64_t other, int64_t k) {
 #define BLAS_GEMV PICK(blas->sgemv, blas->dgemv)
 #define FOR_REALS "cpu/common/gemm.inc"
 #include "cpu/common/for_reals.inc"
+
+bool cpu_gemm_multiplies(const cpu_call_t *call) {
+  switch (call->inputs[0]->dtype) {
+    case CLEAVE_DTYPE_F32:
+    case CLEAVE_DTYPE_F64:
+    case CLEAVE_DTYPE_F16:
+    case CLEAVE_DTYPE_BF16: return true;
+    default: return false;
+  }
+}

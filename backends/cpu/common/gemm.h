@@ -19,4 +19,7 @@ void cpu_gemm_f64(const cpu_call_t *call, bool transpose_a, bool transpose_b, in
                   double alpha, const double *a, int64_t lda, const double *b, int64_t ldb, double beta,
                   double *c, int64_t ldc);
 
+/* `multiplies` of kernels that do for every shape, of floats in input 0. */
+bool cpu_gemm_multiplies(const cpu_call_t *call);
+
 #endif /* CLEAVE_CPU_GEMM_H */

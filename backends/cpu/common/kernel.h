@@ -73,6 +73,10 @@ typedef struct cpu_kernel {
   /* Bytes of scratch memory for inputs and outputs of these shapes. May be NULL. */
   size_t (*scratch)(const cpu_call_t *call);
   cleave_status_t (*run)(const cpu_call_t *call, cleave_message_t *message);
+  /* Does a run with inputs and outputs of these shapes multiply matrices (gemm.h)? OpenBLAS is loaded when
+   * the program is compiled, then, and no run waits for it; so too while shapes are unknown. NULL: it never
+   * does. */
+  bool (*multiplies)(const cpu_call_t *call);
   /* In place of `scratch` and `run`: those for float32 and float64, by the dtype of input `float_input`.
    * float16 and bfloat16 run as float32 (cpu_nn_run_float). A scratch function may be NULL. */
   size_t (*scratch_f32)(const cpu_call_t *call);

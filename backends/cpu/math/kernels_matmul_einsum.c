@@ -114,6 +114,7 @@ const cpu_kernel_t cpu_kernels_matmul_einsum[] = {
      .prepare = einsum_prepare,
      .scratch = einsum_scratch,
      .run = einsum_run,
+     .multiplies = cpu_gemm_multiplies,
      .required_inputs = 1},
     {.op = NULL},
 };

@@ -18,8 +18,10 @@ enum { Y, PRESENT_KEY, PRESENT_VALUE, SCORES };
 // Queries of a block at most.
 #define BLOCK_ROWS 64
 
-// Queries that are few.
+// Queries that are few, and products of the scores of a block that are: a short prompt, for which neither
+// packing nor loading OpenBLAS pays.
 #define FEW_ROWS 4
+#define FEW_PRODUCTS (1 << 18)
 
 // Products that are worth a second thread.
 #define THREAD_WORK 100000
@@ -53,8 +55,9 @@ typedef struct attention_plan {
   int64_t keys; /* all */
   int64_t size;
   int64_t value_size;
-  int64_t blocks;            /* of queries, per head */
-  int64_t slots;             /* threads, each with scores of its own */
+  int64_t blocks; /* of queries, per head */
+  int64_t slots;  /* threads, each with scores of its own */
+  bool is_few;
   const cpu_tensor_t *valid; /* keys of each batch that count; NULL: all */
   matrices_t q;
   matrices_t k;
@@ -229,8 +232,12 @@ static cleave_status_t make_plan(const cpu_call_t *call, attention_plan_t *plan,
   plan->y = q->rank == 3 ? (matrices_t){whole, plan->value_size, width}
                          : (matrices_t){whole, matrix, plan->value_size};
   plan->blocks = plan->queries / BLOCK_ROWS + (plan->queries % BLOCK_ROWS != 0 ? 1 : 0);
+  int64_t rows = cpu_nn_min(plan->queries, BLOCK_ROWS);
+  int64_t products =
+      cpu_nn_multiply(cpu_nn_multiply(rows, plan->keys), cpu_nn_max(plan->size, plan->value_size));
+  plan->is_few = plan->past == 0 && (rows <= FEW_ROWS || products <= FEW_PRODUCTS);
   int64_t items = cpu_nn_multiply(cpu_nn_multiply(plan->batch, plan->query_heads), plan->blocks);
-  int64_t work = cpu_nn_multiply(cpu_nn_multiply(items, cpu_nn_min(plan->queries, BLOCK_ROWS)),
+  int64_t work = cpu_nn_multiply(cpu_nn_multiply(items, rows),
                                  cpu_nn_multiply(most_keys(plan), plan->size + plan->value_size));
   plan->slots = cpu_nn_max(cpu_nn_min(cpu_nn_min(call->threads, items), work / THREAD_WORK), 1);
   return CLEAVE_OK;
@@ -269,12 +276,18 @@ static cleave_status_t attention_run(const cpu_call_t *call, cleave_message_t *m
   return cpu_nn_run_float(call, message, Q, run_f32, run_f64);
 }
 
+static bool attention_multiplies(const cpu_call_t *call) {
+  attention_plan_t plan;
+  return make_plan(call, &plan, NULL) != CLEAVE_OK || !plan.is_few;
+}
+
 const cpu_kernel_t cpu_kernels_attention[] = {
     {.op = "Attention",
      .state_size = sizeof(attention_state_t),
      .prepare = attention_prepare,
      .scratch = attention_scratch,
      .run = attention_run,
+     .multiplies = attention_multiplies,
      .required_inputs = 3},
     {.op = NULL},
 };

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention and Swish of the reference backend. Expected numbers were computed in double precision by NumPy.
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "cpu_test.h"
 
 CPU_TEST(attends_to_keys_of_every_head) {
@@ -140,6 +144,30 @@ CPU_TEST(keys_that_are_padding_are_not_read) {
   op_case_with_shapes(&cpu, "Attention",
                       "f16[1,1,1,1] 1; f16[1,1,2,1] 1 2; f16[1,1,2,1] 3 4; -; -; -; i64[1] 1", "",
                       "f16[1,1,1,1] 3");
+}
+
+/* `count` of `first`, then `rest` up to `total`, behind the shape. */
+static void append(char *to, size_t room, const char *shape, int count, const char *first, int total,
+                   const char *rest) {
+  size_t length = strlen(to);
+  length += (size_t)snprintf(to + length, room - length, "%s", shape);
+  for (int k = 0; k < total; k++) {
+    length += (size_t)snprintf(to + length, room - length, " %s", k < count ? first : rest);
+  }
+  ck_assert_uint_lt(length + 1, room);
+}
+
+/* So many products that they are packed: 64 queries, and 100 keys of 128. */
+CPU_TEST(padding_is_not_packed) {
+  enum { ROOM = 1 << 18 };
+  char *inputs = calloc(1, ROOM);
+  append(inputs, ROOM, "f32[1,1,64,64]", 64 * 64, "0.25", 64 * 64, "");
+  append(inputs, ROOM, "; f32[1,1,128,64]", 100 * 64, "-0.5", 128 * 64, "nan");
+  append(inputs, ROOM, "; f32[1,1,128,64]", 50 * 64, "1", 100 * 64, "3");
+  append(inputs, ROOM, "", 28 * 64, "nan", 28 * 64, "");
+  strcat(inputs, "; -; -; -; i64[1] 100");
+  op_case_with_shapes(&cpu, "Attention", inputs, "", "f32[1,1,64,64] 2");
+  free(inputs);
 }
 
 CPU_TEST(attention_has_other_float_types) {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs of the reference backend: what compiles, how memory is planned, what a run checks.
+#include <stdio.h>
+#include <string.h>
+
 #include "cpu_test.h"
 #include "view_builder.h"
 
@@ -327,6 +330,63 @@ CPU_TEST(runs_over_tensors_without_elements) {
   op_case(&cpu, "NonZero", "f32[0]", "", "i64[1,0]");
   op_case(&cpu, "Gather", "f32[3] 1 2 3; i64[0]", "axis=0", "f32[0]");
   op_case(&cpu, "Pad", "f32[0]; i64[2] 1 1; f32[] 7", "", "f32[2] 7");
+}
+
+static bool has_openblas(void) {
+  char line[4096];
+  bool found = false;
+  FILE *maps = fopen("/proc/self/maps", "r");
+  ck_assert_ptr_nonnull(maps);
+  while (!found && fgets(line, sizeof line, maps) != NULL) {
+    found = strstr(line, "openblas") != NULL;
+  }
+  (void)fclose(maps);
+  return found;
+}
+
+/* A program of a node over `input_count` values of one shape: compiled, and run on `data` if it is there. */
+static void run_node(const char *op, uint32_t input_count, int32_t rank, const int64_t *dims,
+                     cleave_dtype_t dtype, const float *data) {
+  view_builder_t *b = view_builder_create();
+  uint32_t operands[4];
+  for (uint32_t k = 0; k < input_count; k++) {
+    operands[k] = view_builder_value(b, dtype, rank, dims);
+  }
+  uint32_t y = view_builder_value(b, dtype, rank, dims);
+  view_builder_node(b, op, input_count, operands, 1, &y);
+  view_builder_output(b, y);
+  view_program_t program;
+  ck_assert_int_eq(view_program_create(&program, cpu.backend, cpu.state, view_builder_region(b), 1),
+                   CLEAVE_OK);
+  for (uint32_t k = 0; k < input_count && data != NULL; k++) {
+    view_program_input(&program, k, rank, dims, data);
+  }
+  if (data != NULL) {
+    ck_assert_int_eq(view_program_run(&program), CLEAVE_OK);
+  }
+  view_program_destroy(&program);
+  view_builder_destroy(b);
+}
+
+CPU_TEST(openblas_is_loaded_when_a_product_is_compiled_and_only_then) {
+  static const int64_t square[] = {4, 4};
+  static const int64_t prompt[] = {1, 6, 16, 64};
+  static const int64_t text[] = {1, 6, 256, 64};
+  static const float data[6 * 16 * 64];
+  if (has_openblas()) {
+    return; /* all tests in one process, and another one multiplied */
+  }
+  run_node("MatMul", 2, 2, square, CLEAVE_DTYPE_I32, NULL);
+  run_node("Attention", 3, 4, prompt, CLEAVE_DTYPE_F32, data);
+  ck_assert(!has_openblas());
+  run_node("Attention", 3, 4, text, CLEAVE_DTYPE_F32, NULL);
+  ck_assert(has_openblas());
+}
+
+CPU_TEST(openblas_is_loaded_when_a_matmul_is_compiled) {
+  static const int64_t square[] = {4, 4};
+  run_node("MatMul", 2, 2, square, CLEAVE_DTYPE_F32, NULL);
+  ck_assert(has_openblas());
 }
 
 UNIT_MAIN("cpu_program")
