@@ -12,7 +12,10 @@
 #include "system/contention.h"
 
 /* Runs until programs for one thread are compiled, and between two looks at the way that is not taken. */
-enum { RUNS_UNTIL_TRIED = 16, RUNS_UNTIL_LOOK = 64 };
+enum { RUNS_UNTIL_TRIED = 4, RUNS_UNTIL_LOOK = 64 };
+
+/* And how long those runs take together at least: processors that are taken for a moment are not worth it. */
+static const uint64_t time_until_tried = 20000000;
 
 /* Longer runs have pieces of work that are long enough for two threads. */
 static const uint64_t longest_run = 20000000;
@@ -240,7 +243,8 @@ void cleave_session_judge_threads(cleave_session_t *session, uint64_t start, rep
   uint64_t now = cleave_clock_now();
   uint64_t *smoothed = &single->ns[single->is_on ? 1 : 0];
   *smoothed = *smoothed == 0 ? now - start : *smoothed - *smoothed / 4 + (now - start) / 4;
-  if (single->state != CLEAVE_SINGLE_UNTRIED || single->runs < RUNS_UNTIL_TRIED) {
+  if (single->state != CLEAVE_SINGLE_UNTRIED || single->runs < RUNS_UNTIL_TRIED ||
+      single->runs * *smoothed < time_until_tried) {
     return;
   }
   if (*smoothed > longest_run || !may_repeat(session)) {
