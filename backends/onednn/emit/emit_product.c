@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "kernels/instructions.h"
+
 typedef struct product_context {
   onednn_layout_t source;
   onednn_layout_t weights;
@@ -247,8 +249,9 @@ cleave_status_t onednn_emit_product(onednn_plan_t *plan, const onednn_kernel_t *
     ONEDNN_TRY(onednn_product_bias(plan, &product, &folding, &context.bias_tensor));
     context.bias = context.bias_tensor.layout;
   }
-  // Panels are read faster; weights that the model has transposed need no copy.
-  bool is_few = product.a.dims[0] <= ONEDNN_FEW_ROWS && (flip_b || !kernel_matrix_runs_here());
+  // Packed weights are read faster; those that the model has transposed need no copy.
+  bool is_few =
+      product.a.dims[0] <= ONEDNN_FEW_ROWS && (flip_b || kernel_instructions(KERNEL_AVX512) == KERNEL_PLAIN);
   if (constant && type == dnnl_f32 && product.tall && is_few) {
     return run_few_rows(plan, kernel, &product, &folding, &context);
   }
