@@ -270,30 +270,21 @@ static int print_one(const char *name, const cleave_text_list_t *questions, bool
   return ask(name, questions, json, &status, &error) == CLEAVE_OK ? status : cleave_output_error(&error);
 }
 
-static int run(int argc, char **argv) {
+static int run(cleave_arguments_t *arguments) {
   bool verbose = false;
   bool json = false;
   cleave_text_list_t questions = {0};
   const cleave_option_t options[] = {
       {"verbose", 'v', CLEAVE_OPTION_FLAG, NULL,
        "devices, interface version, abilities, and what a library adds to cleave", &verbose},
-      {"ask", 0, CLEAVE_OPTION_LIST, "KEY[=VALUE]",
-       "print the backend's answer to one of its keys, after setting it if a value is given; may be given "
-       "many times",
-       &questions},
-      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print as JSON", &json}};
-  cleave_arguments_t arguments = {
-      .command = "backends",
-      .operands = "[NAME]",
-      .about =
-          "Lists what can execute here: backends that are linked in, libraries of --load, and those in the\n"
-          "folders of CLEAVE_BACKEND_PATH; where each comes from, and why one is not usable. With NAME: "
-          "everything\nabout that backend, and its answers to all of its keys.",
-      CLEAVE_OPTIONS(options),
-      .max_operands = 1};
+      CLEAVE_LIST(&questions, "ask", "KEY[=VALUE]",
+                  "print the backend's answer to one of its keys, after setting it if a value is given; may "
+                  "be given many times"),
+      CLEAVE_FLAG(&json, "json", "print as JSON"),
+  };
   int status = CLEAVE_EXIT_OK;
-  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
-    const char *name = arguments.found.count > 0 ? arguments.found.items[0] : NULL;
+  if (cleave_arguments_parse(arguments, CLEAVE_OPTIONS(options), &status)) {
+    const char *name = arguments->found.count > 0 ? arguments->found.items[0] : NULL;
     if (name != NULL) {
       status = print_one(name, &questions, json);
     } else if (questions.count > 0) {
@@ -302,9 +293,18 @@ static int run(int argc, char **argv) {
       status = json ? print_json(NULL) : print_text(NULL, verbose);
     }
   }
-  cleave_arguments_free(&arguments);
   return status;
 }
 
 const cleave_command_t cleave_command_backends = {
-    .name = "backends", .summary = "list what can execute here", .order = 80, .run = run};
+    .name = "backends",
+    .summary = "list what can execute here",
+    .order = 80,
+    .operands = "[NAME]",
+    .about =
+        "Lists what can execute here: backends that are linked in, libraries of --load, and those in the\n"
+        "folders of CLEAVE_BACKEND_PATH; where each comes from, and why one is not usable. With NAME: "
+        "everything\nabout that backend, and its answers to all of its keys.",
+    .max_operands = 1,
+    .run = run,
+};

@@ -174,43 +174,30 @@ static int print_json(const bisect_t *bisect) {
 }
 
 /* Long: one table of options. */
-static int run(int argc, char **argv) {
+static int run(cleave_arguments_t *arguments) {
   bisect_t bisect = {.threshold = -1.0};
   cleave_job_options_t *job = &bisect.options;
   const char *metric = "max_abs";
   const cleave_option_t options[] = {
       CLEAVE_JOB_RULES(job),
-      {"metric", 0, CLEAVE_OPTION_TEXT, "NAME",
-       "max_abs: the largest difference from the unpartitioned model on cpu; ms: median latency (default: "
-       "max_abs)",
-       &metric},
-      {"threshold", 0, CLEAVE_OPTION_NUMBER, "X",
-       "max_abs: the difference that counts as broken (default: more than rounding explains); "
-       "ms: the "
-       "share "
-       "by which leaving an application out must make the model faster (default: 0.05)",
-       &bisect.threshold},
+      CLEAVE_TEXT(&metric, "metric", "NAME",
+                  "max_abs: the largest difference from the unpartitioned model on cpu; ms: median latency "
+                  "(default: max_abs)"),
+      CLEAVE_NUMBER(
+          &bisect.threshold, "threshold", "X",
+          "max_abs: the difference that counts as broken (default: more than rounding explains); ms: the "
+          "share by which leaving an application out must make the model faster (default: 0.05)"),
       CLEAVE_JOB_SETTINGS(job),
       CLEAVE_JOB_RANGES(job),
       CLEAVE_JOB_BACKEND(job),
-      {"tests", 0, CLEAVE_OPTION_INT, "N", "tests to make at most (default: 2000)", &bisect.most_tests},
+      CLEAVE_INT(&bisect.most_tests, "tests", "N", "tests to make at most (default: 2000)"),
       CLEAVE_JOB_INPUTS(job),
-      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print the results as JSON", &bisect.json},
+      CLEAVE_FLAG(&bisect.json, "json", "print the results as JSON"),
   };
-  cleave_arguments_t arguments = {.command = "bisect",
-                                  .operands = "MODEL",
-                                  .about =
-                                      "Finds the smallest set of rule applications that breaks a model's "
-                                      "values, or that slows it down, by\n"
-                                      "running the rules with some of their fusions and regions left out.\n"
-                                      "Exit status 1 if there is one.",
-                                  CLEAVE_OPTIONS(options),
-                                  .makes_sessions = true,
-                                  .min_operands = 1};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
-    job->model = arguments.found.items[0];
+  if (cleave_arguments_parse(arguments, CLEAVE_OPTIONS(options), &status)) {
+    job->model = arguments->found.items[0];
     bisect.metric = strcmp(metric, "ms") == 0 ? CLEAVE_BISECT_MS : CLEAVE_BISECT_MAX_ABS;
     if (job->rules.count == 0) {
       status = cleave_arguments_fail("bisect", "expected --rules FILE");
@@ -226,7 +213,6 @@ static int run(int argc, char **argv) {
   cleave_bisect_report_deinit(&bisect.report);
   cleave_rule_list_deinit(&bisect.rules);
   cleave_job_deinit(&bisect.job);
-  cleave_arguments_free(&arguments);
   return status;
 }
 
@@ -234,4 +220,13 @@ const cleave_command_t cleave_command_bisect = {
     .name = "bisect",
     .summary = "find the rule applications that cause a difference or cost time",
     .order = 36,
-    .run = run};
+    .operands = "MODEL",
+    .about =
+        "Finds the smallest set of rule applications that breaks a model's "
+        "values, or that slows it down, by\n"
+        "running the rules with some of their fusions and regions left out.\n"
+        "Exit status 1 if there is one.",
+    .makes_sessions = true,
+    .min_operands = 1,
+    .run = run,
+};

@@ -118,33 +118,33 @@ cleanup:
   return status;
 }
 
-static int run(int argc, char **argv) {
+static int run(cleave_arguments_t *arguments) {
   bool clear = false;
   bool json = false;
   const cleave_option_t options[] = {
-      {"clear", 0, CLEAVE_OPTION_FLAG, NULL, "remove them; other files in the folder stay", &clear},
-      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print the list as JSON", &json}};
-  cleave_arguments_t arguments = {
-      .command = "cache",
-      .operands = "",
-      .about =
-          "Lists the compiled regions that sessions keep in the folder of --cache or CLEAVE_CACHE, so that\n"
-          "the next process need not compile them. Only backends that can serialise their programs take "
-          "part.",
-      CLEAVE_OPTIONS(options),
-      .makes_sessions = true};
+      CLEAVE_FLAG(&clear, "clear", "remove them; other files in the folder stay"),
+      CLEAVE_FLAG(&json, "json", "print the list as JSON"),
+  };
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
+  if (cleave_arguments_parse(arguments, CLEAVE_OPTIONS(options), &status)) {
     if (cleave_common_session().blob_folder == NULL) {
       status = cleave_arguments_fail("cache", "expected --cache DIR, or a folder in CLEAVE_CACHE");
     } else if (work(clear, json, &status, &error) != CLEAVE_OK) {
       status = cleave_output_error(&error);
     }
   }
-  cleave_arguments_free(&arguments);
   return status;
 }
 
 const cleave_command_t cleave_command_cache = {
-    .name = "cache", .summary = "list or remove compiled regions that are kept", .order = 85, .run = run};
+    .name = "cache",
+    .summary = "list or remove compiled regions that are kept",
+    .order = 85,
+    .about =
+        "Lists the compiled regions that sessions keep in the folder of --cache or CLEAVE_CACHE, so that\n"
+        "the next process need not compile them. Only backends that can serialise their programs take "
+        "part.",
+    .makes_sessions = true,
+    .run = run,
+};

@@ -401,46 +401,46 @@ static void deinit(command_t *command) {
   cleave_settings_deinit(&command->settings);
 }
 
-static int run(int argc, char **argv) {
+static int run(cleave_arguments_t *arguments) {
   command_t command = {.threads = 1};
   const cleave_option_t options[] = {
-      {"model", 0, CLEAVE_OPTION_LIST, "MODEL",
-       "model that the rules are meant for; may be given many times. A rule that matches in none of them "
-       "gets a warning",
-       &command.model_paths},
-      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE",
-       "option of the rule files or model scripts; a test's own options win", &command.set},
-      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &command.shapes},
-      {"test", 0, CLEAVE_OPTION_TEXT, "TEXT", "only tests with this text in their name", &command.test},
-      {"coverage", 0, CLEAVE_OPTION_FLAG, NULL,
-       "fail if a rule has fewer than two tests, or no test of what it must leave alone", &command.coverage},
-      {"strict", 0, CLEAVE_OPTION_FLAG, NULL, "fail also on warnings and on skipped tests", &command.strict},
-      {"threads", 0, CLEAVE_OPTION_INT, "N", "threads of tests that run (default: 1)", &command.threads},
+      CLEAVE_LIST(&command.model_paths, "model", "MODEL",
+                  "model that the rules are meant for; may be given many times. A rule that matches in none "
+                  "of them gets a warning"),
+      CLEAVE_LIST(&command.set, "set", "NAME=VALUE",
+                  "option of the rule files or model scripts; a test's own options win"),
+      CLEAVE_LIST(&command.shapes, "shape", "NAME=SIZES", CLEAVE_SHAPE_HELP),
+      CLEAVE_TEXT(&command.test, "test", "TEXT", "only tests with this text in their name"),
+      CLEAVE_FLAG(&command.coverage, "coverage",
+                  "fail if a rule has fewer than two tests, or no test of what it must leave alone"),
+      CLEAVE_FLAG(&command.strict, "strict", "fail also on warnings and on skipped tests"),
+      CLEAVE_INT(&command.threads, "threads", "N", "threads of tests that run (default: 1)"),
       {"verbose", 'v', CLEAVE_OPTION_FLAG, NULL, "show notes, too", &command.verbose},
-      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print the results as JSON", &command.json},
+      CLEAVE_FLAG(&command.json, "json", "print the results as JSON"),
   };
-  cleave_arguments_t arguments = {.command = "check",
-                                  .operands = "FILE|DIR...",
-                                  .about =
-                                      "Runs the tests of rule files, and of all rule files in a folder and "
-                                      "below, and looks for mistakes\n"
-                                      "that are not errors: rules that never get a match, options that "
-                                      "nothing reads, functions that could\n"
-                                      "be data. Exit status 1 if a test or file fails. Tests whose "
-                                      "backend is not in this program are\n"
-                                      "skipped.",
-                                  CLEAVE_OPTIONS(options),
-                                  .makes_sessions = true,
-                                  .min_operands = 1,
-                                  .max_operands = SIZE_MAX};
   int status = CLEAVE_EXIT_OK;
-  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
-    status = work(&command, &arguments.found);
+  if (cleave_arguments_parse(arguments, CLEAVE_OPTIONS(options), &status)) {
+    status = work(&command, &arguments->found);
   }
   deinit(&command);
-  cleave_arguments_free(&arguments);
   return status;
 }
 
 const cleave_command_t cleave_command_check = {
-    .name = "check", .summary = "run the tests of rule files and look for mistakes", .order = 25, .run = run};
+    .name = "check",
+    .summary = "run the tests of rule files and look for mistakes",
+    .order = 25,
+    .operands = "FILE|DIR...",
+    .about =
+        "Runs the tests of rule files, and of all rule files in a folder and "
+        "below, and looks for mistakes\n"
+        "that are not errors: rules that never get a match, options that "
+        "nothing reads, functions that could\n"
+        "be data. Exit status 1 if a test or file fails. Tests whose "
+        "backend is not in this program are\n"
+        "skipped.",
+    .makes_sessions = true,
+    .min_operands = 1,
+    .max_operands = SIZE_MAX,
+    .run = run,
+};

@@ -225,59 +225,56 @@ static int run_all(const conform_t *conform) {
   return failed == 0 && passed > 0 ? CLEAVE_EXIT_OK : CLEAVE_EXIT_FAILURE;
 }
 
-static int run(int argc, char **argv) {
+static int run(cleave_arguments_t *arguments) {
   conform_t conform = {.job = {.threads = 1}, .tolerance = {.rtol = 1e-3, .atol = 1e-7}, .limit_seconds = 20};
   const cleave_option_t options[] = {
-      {"rules", 0, CLEAVE_OPTION_LIST, "FILE", "rule file to partition with; may be given many times",
-       &conform.job.rules},
+      CLEAVE_LIST(&conform.job.rules, "rules", "FILE",
+                  "rule file to partition with; may be given many times"),
       CLEAVE_JOB_SETTINGS(&conform.job),
-      {"backend", 0, CLEAVE_OPTION_TEXT, "NAME",
-       "backend that runs what it supports, and cpu the rest; with rule files, in place of theirs (default: "
-       "cpu)",
-       &conform.job.backend},
-      {"imperative", 0, CLEAVE_OPTION_FLAG, NULL,
-       "run every node of a region by itself on the region's backend; fusions are dissolved",
-       &conform.job.imperative},
-      {"rtol", 0, CLEAVE_OPTION_NUMBER, "R", "relative tolerance (default: 1e-3)", &conform.tolerance.rtol},
-      {"atol", 0, CLEAVE_OPTION_NUMBER, "A",
-       "absolute tolerance (default: 1e-7): a value passes if |found - expected| <= A + R * |expected|",
-       &conform.tolerance.atol},
-      {"threads", 0, CLEAVE_OPTION_INT, "N",
-       "threads that a test may use (default: 1; 0: one per usable processor)", &conform.job.threads},
-      {"limit", 0, CLEAVE_OPTION_INT, "S", "seconds that a test may take (default: 20)",
-       &conform.limit_seconds},
-      {"only", 0, CLEAVE_OPTION_TEXT, "TEXT", "only tests whose names contain this", &conform.only},
+      CLEAVE_TEXT(&conform.job.backend, "backend", "NAME",
+                  "backend that runs what it supports, and cpu the rest; with rule files, in place of theirs "
+                  "(default: cpu)"),
+      CLEAVE_FLAG(&conform.job.imperative, "imperative",
+                  "run every node of a region by itself on the region's backend; fusions are dissolved"),
+      CLEAVE_NUMBER(&conform.tolerance.rtol, "rtol", "R", "relative tolerance (default: 1e-3)"),
+      CLEAVE_NUMBER(
+          &conform.tolerance.atol, "atol", "A",
+          "absolute tolerance (default: 1e-7): a value passes if |found - expected| <= A + R * |expected|"),
+      CLEAVE_INT(&conform.job.threads, "threads", "N",
+                 "threads that a test may use (default: 1; 0: one per usable processor)"),
+      CLEAVE_INT(&conform.limit_seconds, "limit", "S", "seconds that a test may take (default: 20)"),
+      CLEAVE_TEXT(&conform.only, "only", "TEXT", "only tests whose names contain this"),
       {"verbose", 'v', CLEAVE_OPTION_FLAG, NULL, "name the tests that pass too", &conform.verbose},
-      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print passed, failed and failures as JSON", &conform.json},
+      CLEAVE_FLAG(&conform.json, "json", "print passed, failed and failures as JSON"),
   };
-  cleave_arguments_t arguments = {
-      .command = "conform",
-      .operands = "DIR...",
-      .about =
-          "Runs ONNX test folders: every folder at or below DIR with model.onnx and test_data_set_*,\n"
-          "whose input_N.pb and output_N.pb belong to inputs and outputs by position. Prints a line per\n"
-          "failure with its reason, and the counts. Exit status 0 only if all pass.",
-      CLEAVE_OPTIONS(options),
-      .makes_sessions = true,
-      .min_operands = 1,
-      .max_operands = SIZE_MAX};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
+  if (cleave_arguments_parse(arguments, CLEAVE_OPTIONS(options), &status)) {
     cleave_status_t found = CLEAVE_OK;
-    for (size_t k = 0; k < arguments.found.count && found == CLEAVE_OK; k++) {
-      found = cleave_test_folders_find(&conform.tests, arguments.found.items[k], conform.only, &error);
+    for (size_t k = 0; k < arguments->found.count && found == CLEAVE_OK; k++) {
+      found = cleave_test_folders_find(&conform.tests, arguments->found.items[k], conform.only, &error);
     }
     if (found == CLEAVE_OK && conform.tests.count == 0) {
       found = cleave_error_set(&error, CLEAVE_ERROR_IO, "%s: no folder with model.onnx below",
-                               arguments.found.items[0]);
+                               arguments->found.items[0]);
     }
     status = found == CLEAVE_OK ? run_all(&conform) : cleave_output_error(&error);
   }
   cleave_paths_deinit(&conform.tests);
-  cleave_arguments_free(&arguments);
   return status;
 }
 
 const cleave_command_t cleave_command_conform = {
-    .name = "conform", .summary = "run ONNX conformance tests", .order = 40, .run = run};
+    .name = "conform",
+    .summary = "run ONNX conformance tests",
+    .order = 40,
+    .operands = "DIR...",
+    .about =
+        "Runs ONNX test folders: every folder at or below DIR with model.onnx and test_data_set_*,\n"
+        "whose input_N.pb and output_N.pb belong to inputs and outputs by position. Prints a line per\n"
+        "failure with its reason, and the counts. Exit status 0 only if all pass.",
+    .makes_sessions = true,
+    .min_operands = 1,
+    .max_operands = SIZE_MAX,
+    .run = run,
+};

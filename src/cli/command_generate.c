@@ -19,7 +19,7 @@ static int check(const cleave_generation_t *generation) {
 }
 
 /* Long: one table of options. */
-static int run_command(int argc, char **argv) {
+static int run_command(cleave_arguments_t *arguments) {
   cleave_generation_t generation = {.steps = 128, .stop = -1};
   cleave_job_options_t *job_options = &generation.job_options;
   cleave_text_list_t rules = {0};
@@ -27,55 +27,37 @@ static int run_command(int argc, char **argv) {
   int64_t seed = 0;
   bool json = false;
   const cleave_option_t options[] = {
-      {"prompt", 0, CLEAVE_OPTION_TEXT, "TOKENS",
-       "numbers of the tokens to begin with, with commas between them, or a file with them (.npy, .pb; int64 "
-       "or "
-       "int32)",
-       &generation.prompt},
-      {"steps", 0, CLEAVE_OPTION_INT, "N", "tokens to generate (default: 128)", &generation.steps},
-      {"stop", 0, CLEAVE_OPTION_INT, "TOKEN", "end early, behind this token", &generation.stop},
-      {"temperature", 0, CLEAVE_OPTION_NUMBER, "T",
-       "draw tokens by their scores divided by this (default: 0, the token with the largest score)",
-       &generation.sampler.temperature},
-      {"seed", 0, CLEAVE_OPTION_INT, "S", "seed of what is drawn (default: 0)", &seed},
-      {"capacity", 0, CLEAVE_OPTION_INT, "N",
-       "tokens that caches have room for (default: those of the prompt and of --steps)",
-       &generation.capacity},
-      {"state", 0, CLEAVE_OPTION_LIST, "INPUT=OUTPUT",
-       CLEAVE_STATES_HELP " (default: past_key_values.*=present.* and past*=present*, if there are such)",
-       &states},
-      {"rules", 0, CLEAVE_OPTION_LIST, "FILE",
-       "rule file to partition with; may be given many times, they run in order (default: canonical, "
-       "generation, and onednn if cleave was built with it)",
-       &rules},
-      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of a rule file or of the model script",
-       &job_options->settings},
-      {"threads", 0, CLEAVE_OPTION_INT, "N", "threads to use (default: 0, one per usable processor)",
-       &job_options->threads},
-      {"scores", 0, CLEAVE_OPTION_TEXT, "FILE",
-       "file for the scores that tokens were drawn from, a row each (.npy, .pb)", &generation.scores_path},
-      {"profile", 0, CLEAVE_OPTION_TEXT, "FILE",
-       "write a Chrome trace of the last token, and print time per region and fusion",
-       &generation.profile_path},
-      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print everything as JSON", &json},
+      CLEAVE_TEXT(&generation.prompt, "prompt", "TOKENS",
+                  "numbers of the tokens to begin with, with commas between them, or a file with them (.npy, "
+                  ".pb; int64 or int32)"),
+      CLEAVE_INT(&generation.steps, "steps", "N", "tokens to generate (default: 128)"),
+      CLEAVE_INT(&generation.stop, "stop", "TOKEN", "end early, behind this token"),
+      CLEAVE_NUMBER(
+          &generation.sampler.temperature, "temperature", "T",
+          "draw tokens by their scores divided by this (default: 0, the token with the largest score)"),
+      CLEAVE_INT(&seed, "seed", "S", "seed of what is drawn (default: 0)"),
+      CLEAVE_INT(&generation.capacity, "capacity", "N",
+                 "tokens that caches have room for (default: those of the prompt and of --steps)"),
+      CLEAVE_LIST(&states, "state", "INPUT=OUTPUT",
+                  CLEAVE_STATES_HELP
+                  " (default: past_key_values.*=present.* and past*=present*, if there are such)"),
+      CLEAVE_LIST(&rules, "rules", "FILE",
+                  "rule file to partition with; may be given many times, they run in order (default: "
+                  "canonical, generation, and onednn if cleave was built with it)"),
+      CLEAVE_LIST(&job_options->settings, "set", "NAME=VALUE",
+                  "option of a rule file or of the model script"),
+      CLEAVE_INT(&job_options->threads, "threads", "N",
+                 "threads to use (default: 0, one per usable processor)"),
+      CLEAVE_TEXT(&generation.scores_path, "scores", "FILE",
+                  "file for the scores that tokens were drawn from, a row each (.npy, .pb)"),
+      CLEAVE_TEXT(&generation.profile_path, "profile", "FILE",
+                  "write a Chrome trace of the last token, and print time per region and fusion"),
+      CLEAVE_FLAG(&json, "json", "print everything as JSON"),
   };
-  cleave_arguments_t arguments = {
-      .command = "generate",
-      .operands = "MODEL",
-      .about =
-          "Generates token by token. The model reads tokens [batch, length] and gives scores of the next "
-          "one;\n"
-          "states, such as keys and values of attention, go from each run to the next without a copy. A "
-          "cache\n"
-          "that grows is given a fixed capacity by rules/generation.lua, so that nothing is compiled per "
-          "length.",
-      CLEAVE_OPTIONS(options),
-      .makes_sessions = true,
-      .min_operands = 1};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
-    job_options->model = arguments.found.items[0];
+  if (cleave_arguments_parse(arguments, CLEAVE_OPTIONS(options), &status)) {
+    job_options->model = arguments->found.items[0];
     job_options->fallback = cleave_common_fallback();
     size_t default_count = cleave_common_has_backend("onednn") ? 3 : 2;
     job_options->rules =
@@ -93,11 +75,22 @@ static int run_command(int argc, char **argv) {
     }
   }
   cleave_generation_deinit(&generation);
-  cleave_arguments_free(&arguments);
   return status;
 }
 
-const cleave_command_t cleave_command_generate = {.name = "generate",
-                                                  .summary = "generate tokens with a model, one by one",
-                                                  .order = 12,
-                                                  .run = run_command};
+const cleave_command_t cleave_command_generate = {
+    .name = "generate",
+    .summary = "generate tokens with a model, one by one",
+    .order = 12,
+    .operands = "MODEL",
+    .about =
+        "Generates token by token. The model reads tokens [batch, length] and gives scores of the next "
+        "one;\n"
+        "states, such as keys and values of attention, go from each run to the next without a copy. A "
+        "cache\n"
+        "that grows is given a fixed capacity by rules/generation.lua, so that nothing is compiled per "
+        "length.",
+    .makes_sessions = true,
+    .min_operands = 1,
+    .run = run_command,
+};

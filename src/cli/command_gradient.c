@@ -117,58 +117,54 @@ static int check(const request_t *request) {
   return CLEAVE_EXIT_OK;
 }
 
-static int run(int argc, char **argv) {
+static int run(cleave_arguments_t *arguments) {
   cleave_job_options_t job_options = {0};
   request_t request = {0};
   bool json = false;
   const cleave_option_t options[] = {
-      {"loss", 0, CLEAVE_OPTION_TEXT, "NAME",
-       "output, or any other value, whose gradients are wanted; of a tensor, those of the sum of its "
-       "elements",
-       &request.loss},
-      {"wrt", 0, CLEAVE_OPTION_LIST, "NAMES",
-       "what to differentiate by: inputs, constants or values in between, with commas between names, or "
-       "given many "
-       "times (default: all floating-point constants with one or more dimensions that the loss depends on)",
-       &request.wrt},
+      CLEAVE_TEXT(&request.loss, "loss", "NAME",
+                  "output, or any other value, whose gradients are wanted; of a tensor, those of the sum of "
+                  "its elements"),
+      CLEAVE_LIST(&request.wrt, "wrt", "NAMES",
+                  "what to differentiate by: inputs, constants or values in between, with commas between "
+                  "names, or given many times (default: all floating-point constants with one or more "
+                  "dimensions that the loss depends on)"),
       {"output", 'o', CLEAVE_OPTION_TEXT, "OUT.onnx", "file to write the model to", &request.output},
-      {"opset", 0, CLEAVE_OPTION_INT, "N", "opset of that file, 13 to 24 (default: the model's)",
-       &request.opset},
-      {"open", 0, CLEAVE_OPTION_FLAG, NULL,
-       "make inputs of the constants that get a gradient, after those of the model: what training changes",
-       &request.open},
-      {"recompute", 0, CLEAVE_OPTION_NUMBER, "SHARE", CLEAVE_RECOMPUTE_HELP, &request.recompute},
-      {"rules", 0, CLEAVE_OPTION_LIST, "FILE",
-       "rule file with gradients, which take the place of those that come with cleave; may be given many "
-       "times",
-       &job_options.rules},
-      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP " Without it, open sizes stay open",
-       &job_options.shapes},
-      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of the model script", &job_options.settings},
-      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print what was made as JSON", &json},
+      CLEAVE_INT(&request.opset, "opset", "N", "opset of that file, 13 to 24 (default: the model's)"),
+      CLEAVE_FLAG(&request.open, "open",
+                  "make inputs of the constants that get a gradient, after those of the model: what training "
+                  "changes"),
+      CLEAVE_NUMBER(&request.recompute, "recompute", "SHARE", CLEAVE_RECOMPUTE_HELP),
+      CLEAVE_LIST(&job_options.rules, "rules", "FILE",
+                  "rule file with gradients, which take the place of those that come with cleave; may be "
+                  "given many times"),
+      CLEAVE_LIST(&job_options.shapes, "shape", "NAME=SIZES",
+                  CLEAVE_SHAPE_HELP " Without it, open sizes stay open"),
+      CLEAVE_LIST(&job_options.settings, "set", "NAME=VALUE", "option of the model script"),
+      CLEAVE_FLAG(&json, "json", "print what was made as JSON"),
   };
-  cleave_arguments_t arguments = {
-      .command = "gradient",
-      .operands = "MODEL",
-      .about =
-          "Adds to a model the gradients of one of its values: forward and backward in one graph. Its "
-          "outputs\n"
-          "are those of the model, then grad(NAME) for each name of --wrt. What was written is a model like\n"
-          "any other, for 'cleave run' and for 'cleave gradient' again. How gradients pass an operator is a\n"
-          "rule: gradient \"Op\" { function(g, node, dy) ... end }.",
-      CLEAVE_OPTIONS(options),
-      .min_operands = 1};
   int status = CLEAVE_EXIT_OK;
-  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
-    job_options.model = arguments.found.items[0];
+  if (cleave_arguments_parse(arguments, CLEAVE_OPTIONS(options), &status)) {
+    job_options.model = arguments->found.items[0];
     status = check(&request);
     status = status == CLEAVE_EXIT_OK ? run_parsed(&job_options, &request, json) : status;
   }
   cleave_array_free(&request.names);
   cleave_text_deinit(&request.text);
-  cleave_arguments_free(&arguments);
   return status;
 }
 
 const cleave_command_t cleave_command_gradient = {
-    .name = "gradient", .summary = "add gradients to a model", .order = 23, .run = run};
+    .name = "gradient",
+    .summary = "add gradients to a model",
+    .order = 23,
+    .operands = "MODEL",
+    .about =
+        "Adds to a model the gradients of one of its values: forward and backward in one graph. Its "
+        "outputs\n"
+        "are those of the model, then grad(NAME) for each name of --wrt. What was written is a model like\n"
+        "any other, for 'cleave run' and for 'cleave gradient' again. How gradients pass an operator is a\n"
+        "rule: gradient \"Op\" { function(g, node, dy) ... end }.",
+    .min_operands = 1,
+    .run = run,
+};

@@ -156,27 +156,17 @@ static void print_files(const plan_t *plan) {
   cleave_print("\nnext: cleave check %s\n", plan->files[0].path);
 }
 
-static int run(int argc, char **argv) {
+static int run(cleave_arguments_t *arguments) {
   bool force = false;
   const cleave_option_t options[] = {
-      {"force", 0, CLEAVE_OPTION_FLAG, NULL, "overwrite files that exist", &force},
+      CLEAVE_FLAG(&force, "force", "overwrite files that exist"),
   };
-  cleave_arguments_t arguments = {
-      .command = "init",
-      .operands = "DIR",
-      .about =
-          "Makes a folder to write rules in: a first rule with its tests (first.lua), settings of editors\n"
-          "with a Lua language server (.luarc.json) and of luacheck (.luacheckrc), and definitions of every\n"
-          "word, field and operator for completion (.cleave/meta), and a table of all operators\n"
-          "(.cleave/OPERATORS.md); what is in .cleave is written anew each time.",
-      CLEAVE_OPTIONS(options),
-      .min_operands = 1};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_arena_t arena = {0};
   plan_t plan = {.count = 0};
-  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
-    plan.folder = arguments.found.items[0];
+  if (cleave_arguments_parse(arguments, CLEAVE_OPTIONS(options), &status)) {
+    plan.folder = arguments->found.items[0];
     if (work(&plan, &arena, force, &error) != CLEAVE_OK) {
       status = cleave_output_error(&error);
     } else {
@@ -187,9 +177,19 @@ static int run(int argc, char **argv) {
     cleave_free(plan.files[k].path);
   }
   cleave_arena_deinit(&arena);
-  cleave_arguments_free(&arguments);
   return status;
 }
 
 const cleave_command_t cleave_command_init = {
-    .name = "init", .summary = "make a folder to write rules in", .order = 27, .run = run};
+    .name = "init",
+    .summary = "make a folder to write rules in",
+    .order = 27,
+    .operands = "DIR",
+    .about =
+        "Makes a folder to write rules in: a first rule with its tests (first.lua), settings of editors\n"
+        "with a Lua language server (.luarc.json) and of luacheck (.luacheckrc), and definitions of every\n"
+        "word, field and operator for completion (.cleave/meta), and a table of all operators\n"
+        "(.cleave/OPERATORS.md); what is in .cleave is written anew each time.",
+    .min_operands = 1,
+    .run = run,
+};

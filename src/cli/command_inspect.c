@@ -230,32 +230,22 @@ static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *optio
   return cleave_inspection_init(inspection, job, error);
 }
 
-static int run(int argc, char **argv) {
+static int run(cleave_arguments_t *arguments) {
   cleave_job_options_t job_options = {0};
   bool with_nodes = false;
   bool json = false;
   const cleave_option_t options[] = {
-      {"nodes", 0, CLEAVE_OPTION_FLAG, NULL, "list every node with its attributes and types", &with_nodes},
+      CLEAVE_FLAG(&with_nodes, "nodes", "list every node with its attributes and types"),
       CLEAVE_JOB_SHAPES(&job_options),
-      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of the model script", &job_options.settings},
-      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print everything as JSON", &json},
+      CLEAVE_LIST(&job_options.settings, "set", "NAME=VALUE", "option of the model script"),
+      CLEAVE_FLAG(&json, "json", "print everything as JSON"),
   };
-  cleave_arguments_t arguments = {
-      .command = "inspect",
-      .operands = "MODEL",
-      .about =
-          "Prints inputs, outputs, operators with their number and FLOPs (a multiply-add counts two), "
-          "opset,\n"
-          "size of file and weights, memory of activations, and values whose type is unknown. The model\n"
-          "is shown as cleave sees it: in canonical form, shapes inferred, constants folded.",
-      CLEAVE_OPTIONS(options),
-      .min_operands = 1};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_job_t job = {0};
   cleave_inspection_t inspection = {0};
-  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
-    job_options.model = arguments.found.items[0];
+  if (cleave_arguments_parse(arguments, CLEAVE_OPTIONS(options), &status)) {
+    job_options.model = arguments->found.items[0];
     if (work(&job, &job_options, &inspection, &error) != CLEAVE_OK) {
       status = cleave_output_error(&error);
     } else if (json) {
@@ -266,9 +256,19 @@ static int run(int argc, char **argv) {
   }
   cleave_inspection_deinit(&inspection);
   cleave_job_deinit(&job);
-  cleave_arguments_free(&arguments);
   return status;
 }
 
 const cleave_command_t cleave_command_inspect = {
-    .name = "inspect", .summary = "show what is in a model", .order = 30, .run = run};
+    .name = "inspect",
+    .summary = "show what is in a model",
+    .order = 30,
+    .operands = "MODEL",
+    .about =
+        "Prints inputs, outputs, operators with their number and FLOPs (a multiply-add counts two), "
+        "opset,\n"
+        "size of file and weights, memory of activations, and values whose type is unknown. The model\n"
+        "is shown as cleave sees it: in canonical form, shapes inferred, constants folded.",
+    .min_operands = 1,
+    .run = run,
+};

@@ -114,63 +114,48 @@ static int print_json(const cleave_job_t *job, const char *output, const extras_
 }
 
 /* Long: one table of options. */
-static int run(int argc, char **argv) {
+static int run(cleave_arguments_t *arguments) {
   cleave_job_options_t job_options = {0};
   const char *output = NULL;
   int64_t opset = 0;
   bool json = false;
   extras_t extras = {0};
   const cleave_option_t options[] = {
-      {"rules", 0, CLEAVE_OPTION_LIST, "FILE",
-       "rule file, or a loaded library that brings rules (LIBRARY or LIBRARY/RULE); may be given many times, "
-       "they run in order",
-       &job_options.rules},
+      CLEAVE_LIST(&job_options.rules, "rules", "FILE",
+                  "rule file, or a loaded library that brings rules (LIBRARY or LIBRARY/RULE); may be given "
+                  "many times, they run in order"),
       CLEAVE_JOB_SETTINGS(&job_options),
       CLEAVE_JOB_RANGES(&job_options),
-      {"backend", 0, CLEAVE_OPTION_TEXT, "NAME",
-       "without rule files: one region rule over all that this backend supports; with rule files: the "
-       "backend in place of theirs",
-       &job_options.backend},
+      CLEAVE_TEXT(&job_options.backend, "backend", "NAME",
+                  "without rule files: one region rule over all that this backend supports; with rule files: "
+                  "the backend in place of theirs"),
       {"output", 'o', CLEAVE_OPTION_TEXT, "OUT",
        "file to write, by its extension: .txt (the plan for people), .json (the plan), .dot (a picture for "
        "Graphviz), .onnx (the model, regions and fusions as model-local functions); without it the plan is "
        "printed",
        &output},
-      {"regions", 0, CLEAVE_OPTION_TEXT, "DIR",
-       "write each region as DIR/<region>.json: all that its backend gets. Such a file is a model, too: "
-       "cleave run DIR/<region>.json",
-       &extras.regions},
-      {"constants", 0, CLEAVE_OPTION_TEXT, "HOW",
-       "large constants of these: inline (in the text), files (.npy beside it), types (left out) (default: "
-       "files)",
-       &extras.constants},
-      {"opset", 0, CLEAVE_OPTION_INT, "N",
-       "opset of an .onnx file, 13 to 24; operators that it lacks become functions of those that it has "
-       "(default: the model's)",
-       &opset},
+      CLEAVE_TEXT(&extras.regions, "regions", "DIR",
+                  "write each region as DIR/<region>.json: all that its backend gets. Such a file is a "
+                  "model, too: cleave run DIR/<region>.json"),
+      CLEAVE_TEXT(&extras.constants, "constants", "HOW",
+                  "large constants of these: inline (in the text), files (.npy beside it), types (left out) "
+                  "(default: files)"),
+      CLEAVE_INT(&opset, "opset", "N",
+                 "opset of an .onnx file, 13 to 24; operators that it lacks become functions of those that "
+                 "it has (default: the model's)"),
       CLEAVE_JOB_SHAPES(&job_options),
-      {"report", 0, CLEAVE_OPTION_FLAG, NULL,
-       "say why each region ends where it ends, how many bytes cross, and which operator, were it supported, "
-       "would join the most regions; and what rewrites left as it is",
-       &extras.report},
-      {"rule-stats", 0, CLEAVE_OPTION_FLAG, NULL,
-       "print for each rule what it tried and found, its calls of Lua, and its time", &extras.rule_stats},
-      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print times and what the rules did as JSON", &json},
+      CLEAVE_FLAG(&extras.report, "report",
+                  "say why each region ends where it ends, how many bytes cross, and which operator, were it "
+                  "supported, would join the most regions; and what rewrites left as it is"),
+      CLEAVE_FLAG(&extras.rule_stats, "rule-stats",
+                  "print for each rule what it tried and found, its calls of Lua, and its time"),
+      CLEAVE_FLAG(&json, "json", "print times and what the rules did as JSON"),
   };
-  cleave_arguments_t arguments = {
-      .command = "partition",
-      .operands = "MODEL",
-      .about =
-          "Partitions a model by rule files and writes the plan, the partitioned model, or a picture.\n"
-          "The same model and rules give the same bytes. An .onnx file that was written so brings its plan:\n"
-          "without rules and backend, that is taken.",
-      CLEAVE_OPTIONS(options),
-      .min_operands = 1};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_job_t job = {0};
-  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
-    job_options.model = arguments.found.items[0];
+  if (cleave_arguments_parse(arguments, CLEAVE_OPTIONS(options), &status)) {
+    job_options.model = arguments->found.items[0];
     cleave_region_constants_t constants;
     if (!find_constants(extras.constants, &constants)) {
       status = cleave_arguments_fail(
@@ -202,9 +187,18 @@ static int run(int argc, char **argv) {
   }
   cleave_boundary_report_destroy(extras.boundaries);
   cleave_job_deinit(&job);
-  cleave_arguments_free(&arguments);
   return status;
 }
 
 const cleave_command_t cleave_command_partition = {
-    .name = "partition", .summary = "run rules over a model and write the plan", .order = 20, .run = run};
+    .name = "partition",
+    .summary = "run rules over a model and write the plan",
+    .order = 20,
+    .operands = "MODEL",
+    .about =
+        "Partitions a model by rule files and writes the plan, the partitioned model, or a picture.\n"
+        "The same model and rules give the same bytes. An .onnx file that was written so brings its plan:\n"
+        "without rules and backend, that is taken.",
+    .min_operands = 1,
+    .run = run,
+};

@@ -182,37 +182,36 @@ static int run_show(const char *path, bool json) {
 
 /* ---- the command ---- */
 
-static int run(int argc, char **argv) {
+static int run(cleave_arguments_t *arguments) {
   bool json = false;
   const cleave_option_t options[] = {
-      {"json", 0, CLEAVE_OPTION_FLAG, NULL,
-       "print as JSON: the difference on one line, or the plan as it is saved", &json},
+      CLEAVE_FLAG(&json, "json", "print as JSON: the difference on one line, or the plan as it is saved"),
   };
-  cleave_arguments_t arguments = {
-      .command = "plan",
-      .operands = "diff BEFORE AFTER | show PLAN",
-      .about =
-          "Reads plans that 'cleave partition -o PLAN.json' wrote.\n\n"
-          "  diff  what differs: nodes that moved, rules that gained or lost matches, regions, settings.\n"
-          "        Exit status 0: the same, 1: different, 2: trouble\n"
-          "  show  what one plan says",
-      CLEAVE_OPTIONS(options),
-      .min_operands = 2,
-      .max_operands = 3};
   int status = CLEAVE_EXIT_OK;
-  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
-    const char *const *found = arguments.found.items;
-    if (strcmp(found[0], "diff") == 0 && arguments.found.count == 3) {
+  if (cleave_arguments_parse(arguments, CLEAVE_OPTIONS(options), &status)) {
+    const char *const *found = arguments->found.items;
+    if (strcmp(found[0], "diff") == 0 && arguments->found.count == 3) {
       status = run_diff(found[1], found[2], json);
-    } else if (strcmp(found[0], "show") == 0 && arguments.found.count == 2) {
+    } else if (strcmp(found[0], "show") == 0 && arguments->found.count == 2) {
       status = run_show(found[1], json);
     } else {
-      status = cleave_arguments_fail("plan", "expected %s", arguments.operands);
+      status = cleave_arguments_fail("plan", "expected %s", arguments->command->operands);
     }
   }
-  cleave_arguments_free(&arguments);
   return status;
 }
 
 const cleave_command_t cleave_command_plan = {
-    .name = "plan", .summary = "compare saved plans, or show one", .order = 25, .run = run};
+    .name = "plan",
+    .summary = "compare saved plans, or show one",
+    .order = 25,
+    .operands = "diff BEFORE AFTER | show PLAN",
+    .about =
+        "Reads plans that 'cleave partition -o PLAN.json' wrote.\n\n"
+        "  diff  what differs: nodes that moved, rules that gained or lost matches, regions, settings.\n"
+        "        Exit status 0: the same, 1: different, 2: trouble\n"
+        "  show  what one plan says",
+    .min_operands = 2,
+    .max_operands = 3,
+    .run = run,
+};

@@ -62,42 +62,29 @@ static int report(const precision_t *precision) {
 }
 
 /* Long: one table of options. */
-static int run(int argc, char **argv) {
+static int run(cleave_arguments_t *arguments) {
   precision_t precision = {.precision = "bfloat16", .max_error = 0.01};
   cleave_job_options_t *job = &precision.options;
   const cleave_option_t options[] = {
-      {"rules", 0, CLEAVE_OPTION_LIST, "FILE",
-       "rule file with the options precision and keep (rules/onednn.lua); may be given many times",
-       &job->rules},
-      {"max-error", 0, CLEAVE_OPTION_NUMBER, "E",
-       "how far outputs may be off, as a share of their largest value (default: 0.01)", &precision.max_error},
-      {"precision", 0, CLEAVE_OPTION_TEXT, "NAME",
-       "of products: what the rules' option has, such as bfloat16, float16, or int8 with --ranges (default: "
-       "bfloat16)",
-       &precision.precision},
-      {"keep", 0, CLEAVE_OPTION_TEXT, "NAMES",
-       "operators and nodes that stay float32 in any case, with commas", &precision.keep},
-      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "other option of a rule file or a model script",
-       &job->settings},
+      CLEAVE_LIST(
+          &job->rules, "rules", "FILE",
+          "rule file with the options precision and keep (rules/onednn.lua); may be given many times"),
+      CLEAVE_NUMBER(&precision.max_error, "max-error", "E",
+                    "how far outputs may be off, as a share of their largest value (default: 0.01)"),
+      CLEAVE_TEXT(&precision.precision, "precision", "NAME",
+                  "of products: what the rules' option has, such as bfloat16, float16, or int8 with --ranges "
+                  "(default: bfloat16)"),
+      CLEAVE_TEXT(&precision.keep, "keep", "NAMES",
+                  "operators and nodes that stay float32 in any case, with commas"),
+      CLEAVE_LIST(&job->settings, "set", "NAME=VALUE", "other option of a rule file or a model script"),
       CLEAVE_JOB_RANGES(job),
       CLEAVE_JOB_INPUTS(job),
-      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print the results as JSON", &precision.json},
+      CLEAVE_FLAG(&precision.json, "json", "print the results as JSON"),
   };
-  cleave_arguments_t arguments = {
-      .command = "precision",
-      .operands = "MODEL",
-      .about =
-          "Finds the parts of a model that have to stay float32, so that with its "
-          "other products in fewer bits\n"
-          "the outputs are off by no more than asked; prints the setting for it.\n"
-          "Exit status 1 if that cannot be met.",
-      CLEAVE_OPTIONS(options),
-      .makes_sessions = true,
-      .min_operands = 1};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
-    job->model = arguments.found.items[0];
+  if (cleave_arguments_parse(arguments, CLEAVE_OPTIONS(options), &status)) {
+    job->model = arguments->found.items[0];
     if (job->rules.count == 0) {
       status = cleave_arguments_fail("precision", "expected --rules FILE");
     } else if (!(precision.max_error > 0.0)) {
@@ -110,7 +97,6 @@ static int run(int argc, char **argv) {
   }
   cleave_precision_report_deinit(&precision.report);
   cleave_job_deinit(&precision.job);
-  cleave_arguments_free(&arguments);
   return status;
 }
 
@@ -118,4 +104,13 @@ const cleave_command_t cleave_command_precision = {
     .name = "precision",
     .summary = "find what has to stay float32 in a lower precision",
     .order = 37,
-    .run = run};
+    .operands = "MODEL",
+    .about =
+        "Finds the parts of a model that have to stay float32, so that with its "
+        "other products in fewer bits\n"
+        "the outputs are off by no more than asked; prints the setting for it.\n"
+        "Exit status 1 if that cannot be met.",
+    .makes_sessions = true,
+    .min_operands = 1,
+    .run = run,
+};

@@ -151,39 +151,38 @@ static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *optio
   return status;
 }
 
-static int run(int argc, char **argv) {
+static int run(cleave_arguments_t *arguments) {
   cleave_job_options_t job_options = {0};
   const cleave_option_t options[] = {
-      {"rules", 0, CLEAVE_OPTION_LIST, "FILE",
-       "rule file for plan(), rules() and why(); may be given many times, they run in order",
-       &job_options.rules},
+      CLEAVE_LIST(&job_options.rules, "rules", "FILE",
+                  "rule file for plan(), rules() and why(); may be given many times, they run in order"),
       CLEAVE_JOB_SETTINGS(&job_options),
       CLEAVE_JOB_RANGES(&job_options),
       CLEAVE_JOB_SHAPES(&job_options),
   };
-  cleave_arguments_t arguments = {
-      .command = "repl",
-      .operands = "MODEL",
-      .about =
-          "The sandbox of rule files at a prompt, with the model's graph in g: try patterns, look at nodes,\n"
-          "ask why. help() lists the words. Lines come from the terminal, or from a pipe. A prompt that "
-          "computes "
-          "is\n'cleave script' without a file.",
-      CLEAVE_OPTIONS(options),
-      .min_operands = 1};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_job_t job = {0};
-  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
-    job_options.model = arguments.found.items[0];
+  if (cleave_arguments_parse(arguments, CLEAVE_OPTIONS(options), &status)) {
+    job_options.model = arguments->found.items[0];
     if (work(&job, &job_options, &error) != CLEAVE_OK) {
       status = cleave_output_error(&error);
     }
   }
   cleave_job_deinit(&job);
-  cleave_arguments_free(&arguments);
   return status;
 }
 
 const cleave_command_t cleave_command_repl = {
-    .name = "repl", .summary = "a prompt with the model's graph, to try patterns", .order = 60, .run = run};
+    .name = "repl",
+    .summary = "a prompt with the model's graph, to try patterns",
+    .order = 60,
+    .operands = "MODEL",
+    .about =
+        "The sandbox of rule files at a prompt, with the model's graph in g: try patterns, look at nodes,\n"
+        "ask why. help() lists the words. Lines come from the terminal, or from a pipe. A prompt that "
+        "computes "
+        "is\n'cleave script' without a file.",
+    .min_operands = 1,
+    .run = run,
+};

@@ -123,38 +123,37 @@ static int print(const cleave_text_list_t *paths, const cleave_rule_list_t *list
   return json ? cleave_output_json(json_pack("{s:o}", "files", files)) : CLEAVE_EXIT_OK;
 }
 
-static int run(int argc, char **argv) {
+static int run(cleave_arguments_t *arguments) {
   cleave_text_list_t set = {0};
   bool json = false;
   const cleave_option_t options[] = {
-      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of the rule files, to see which rules it enables",
-       &set},
-      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print it as JSON", &json},
+      CLEAVE_LIST(&set, "set", "NAME=VALUE", "option of the rule files, to see which rules it enables"),
+      CLEAVE_FLAG(&json, "json", "print it as JSON"),
   };
-  cleave_arguments_t arguments = {
-      .command = "rules",
-      .operands = "FILE...",
-      .about = "Lists what rule files declare: rules in their order, options for --set, tests.",
-      CLEAVE_OPTIONS(options),
-      .min_operands = 1,
-      .max_operands = SIZE_MAX};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_rule_list_t list = {0};
   cleave_settings_t settings = {0};
-  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
+  if (cleave_arguments_parse(arguments, CLEAVE_OPTIONS(options), &status)) {
     if (cleave_settings_read(&set, &settings, &error) != CLEAVE_OK ||
-        load(&arguments.found, &settings, &list, &error) != CLEAVE_OK) {
+        load(&arguments->found, &settings, &list, &error) != CLEAVE_OK) {
       status = cleave_output_error(&error);
     } else {
-      status = print(&arguments.found, &list, json);
+      status = print(&arguments->found, &list, json);
     }
   }
   cleave_rule_list_deinit(&list);
   cleave_settings_deinit(&settings);
-  cleave_arguments_free(&arguments);
   return status;
 }
 
 const cleave_command_t cleave_command_rules = {
-    .name = "rules", .summary = "list rules, options and tests of rule files", .order = 26, .run = run};
+    .name = "rules",
+    .summary = "list rules, options and tests of rule files",
+    .order = 26,
+    .operands = "FILE...",
+    .about = "Lists what rule files declare: rules in their order, options for --set, tests.",
+    .min_operands = 1,
+    .max_operands = SIZE_MAX,
+    .run = run,
+};

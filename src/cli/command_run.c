@@ -139,115 +139,90 @@ static const char *find_misuse(cleave_run_t *run) {
 }
 
 /* Long: one table of options. */
-static int run_command(int argc, char **argv) {
+static int run_command(cleave_arguments_t *arguments) {
   cleave_run_t run = {.tolerance = {.rtol = 1e-3, .atol = 1e-5, .scaled = true},
                       .warmup = 1,
                       .repeat = CLEAVE_RUN_UNSET,
                       .requests = CLEAVE_RUN_REQUESTS_UNSET};
   const cleave_option_t options[] = {
-      {"rules", 0, CLEAVE_OPTION_LIST, "FILE",
-       "rule file to partition with, or a loaded library that brings rules (LIBRARY or LIBRARY/RULE); may be "
-       "given many times, they run in order (default: the plan in an exported .onnx file, or none: every "
-       "node runs on its own)",
-       &run.options.rules},
-      {"plan", 0, CLEAVE_OPTION_TEXT, "FILE.json",
-       "run the plan that 'cleave partition -o FILE.json' saved: no rule file is read. Refused if it is of "
-       "another model, or if a backend is missing or refuses a region",
-       &run.options.plan},
-      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE",
-       "option of a rule file or of the model script; an option that none of them has is an error",
-       &run.options.settings},
+      CLEAVE_LIST(&run.options.rules, "rules", "FILE",
+                  "rule file to partition with, or a loaded library that brings rules (LIBRARY or "
+                  "LIBRARY/RULE); may be given many times, they run in order (default: the plan in an "
+                  "exported .onnx file, or none: every node runs on its own)"),
+      CLEAVE_TEXT(&run.options.plan, "plan", "FILE.json",
+                  "run the plan that 'cleave partition -o FILE.json' saved: no rule file is read. Refused if "
+                  "it is of another model, or if a backend is missing or refuses a region"),
+      CLEAVE_LIST(
+          &run.options.settings, "set", "NAME=VALUE",
+          "option of a rule file or of the model script; an option that none of them has is an error"),
       CLEAVE_JOB_RANGES(&run.options),
-      {"backend", 0, CLEAVE_OPTION_TEXT, "NAME",
-       "without rule files: one region rule over all that this backend supports, cpu runs the rest; with "
-       "rule files: the backend in place of theirs (default: cpu)",
-       &run.options.backend},
-      {"imperative", 0, CLEAVE_OPTION_FLAG, NULL,
-       "run every node of a region by itself on the region's backend: fusions are dissolved, and nodes that "
-       "the backend does not run alone run on cpu",
-       &run.options.imperative},
-      {"input", 0, CLEAVE_OPTION_LIST, "NAME=FILE",
-       "tensor for an input, .npy or .pb; the other inputs are random", &run.options.files},
-      {"set-constant", 0, CLEAVE_OPTION_LIST, "NAME=FILE",
-       "tensor that replaces a constant of the model (a weight), .npy or .pb of the same dtype and shape; "
-       "may be given many times. Constants that are folded from it are computed again, also with --plan",
-       &run.options.constants},
-      {"data", 0, CLEAVE_OPTION_TEXT, "DIR",
-       "folder with input_N.pb and output_N.pb, by position: run on these inputs and compare the outputs; "
-       "exit status 0 only if all match",
-       &run.options.data},
-      {"output", 0, CLEAVE_OPTION_LIST, "NAME=FILE",
-       "file to write an output to after the first run, .npy or .pb; may be given many times",
-       &run.outputs.files},
-      {"save", 0, CLEAVE_OPTION_TEXT, "DIR",
-       "write the inputs and outputs of the first run into this folder as input_N.pb and output_N.pb, which "
-       "--data reads",
-       &run.outputs.folder},
-      {"rtol", 0, CLEAVE_OPTION_NUMBER, "R", "relative tolerance (default: 1e-3)", &run.tolerance.rtol},
-      {"atol", 0, CLEAVE_OPTION_NUMBER, "A",
-       "absolute tolerance, scaled to the output's size (default: 1e-5): a value matches if |found - "
-       "expected| <= A * max(1, largest |expected| of the output) + R * |expected|",
-       &run.tolerance.atol},
-      {"seed", 0, CLEAVE_OPTION_INT, "S", "seed of random inputs (default: 0)", &run.options.seed},
+      CLEAVE_TEXT(&run.options.backend, "backend", "NAME",
+                  "without rule files: one region rule over all that this backend supports, cpu runs the "
+                  "rest; with rule files: the backend in place of theirs (default: cpu)"),
+      CLEAVE_FLAG(&run.options.imperative, "imperative",
+                  "run every node of a region by itself on the region's backend: fusions are dissolved, and "
+                  "nodes that the backend does not run alone run on cpu"),
+      CLEAVE_LIST(&run.options.files, "input", "NAME=FILE",
+                  "tensor for an input, .npy or .pb; the other inputs are random"),
+      CLEAVE_LIST(
+          &run.options.constants, "set-constant", "NAME=FILE",
+          "tensor that replaces a constant of the model (a weight), .npy or .pb of the same dtype and shape; "
+          "may be given many times. Constants that are folded from it are computed again, also with --plan"),
+      CLEAVE_TEXT(&run.options.data, "data", "DIR",
+                  "folder with input_N.pb and output_N.pb, by position: run on these inputs and compare the "
+                  "outputs; exit status 0 only if all match"),
+      CLEAVE_LIST(&run.outputs.files, "output", "NAME=FILE",
+                  "file to write an output to after the first run, .npy or .pb; may be given many times"),
+      CLEAVE_TEXT(&run.outputs.folder, "save", "DIR",
+                  "write the inputs and outputs of the first run into this folder as input_N.pb and "
+                  "output_N.pb, which --data reads"),
+      CLEAVE_NUMBER(&run.tolerance.rtol, "rtol", "R", "relative tolerance (default: 1e-3)"),
+      CLEAVE_NUMBER(&run.tolerance.atol, "atol", "A",
+                    "absolute tolerance, scaled to the output's size (default: 1e-5): a value matches if "
+                    "|found - expected| <= A * max(1, largest |expected| of the output) + R * |expected|"),
+      CLEAVE_INT(&run.options.seed, "seed", "S", "seed of random inputs (default: 0)"),
       CLEAVE_JOB_SHAPES(&run.options),
-      {"threads", 0, CLEAVE_OPTION_INT, "N", "threads to use (default: 0, one per usable processor)",
-       &run.options.threads},
-      {"workers", 0, CLEAVE_OPTION_INT, "N",
-       "run steps side by side: N threads compute branches of the model on the host, each with its share of "
-       "--threads, and devices and their copies work beside them; 1: one after the other (default: 0, which "
-       "is "
-       "1 unless regions on several devices can run at once)",
-       &run.options.workers},
-      {"warmup", 0, CLEAVE_OPTION_INT, "N", "runs after the first that are not measured (default: 1)",
-       &run.warmup},
-      {"repeat", 0, CLEAVE_OPTION_INT, "N",
-       "runs that are measured (default: what fits into a second, 3 to 50)", &run.repeat},
-      {"requests", 0, CLEAVE_OPTION_INT, "N",
-       "measure N requests in place of single runs; each client sends its next request when the last one is "
-       "answered. Prints throughput and latencies. Checks compare the outputs of all sessions or clients",
-       &run.requests.count},
-      {"concurrency", 0, CLEAVE_OPTION_INT, "K",
-       "with --requests: K clients (default: 1). They share as many sessions as have --threads processors of "
-       "their own (default: the usable processors divided by K)",
-       &run.requests.concurrency},
-      {"batch-window", 0, CLEAVE_OPTION_TEXT, "MS",
-       "with --requests: requests that wait at the same time run as one, joined along the first dimension, "
-       "which the model must leave open; a request waits for others for at most MS milliseconds ('2ms'). "
-       "Sessions have all processors, unless --threads is given",
-       &run.requests.window},
-      {"batch-limit", 0, CLEAVE_OPTION_INT, "N",
-       "with --batch-window: requests at most that run as one (default: the clients divided by the sessions)",
-       &run.requests.batch_limit},
-      {"verify", 0, CLEAVE_OPTION_FLAG, NULL,
-       "also run the graph unpartitioned on cpu, and report the largest difference per output; exit status "
-       "0 only if all match",
-       &run.verify},
-      {"profile", 0, CLEAVE_OPTION_TEXT, "FILE",
-       "write a Chrome trace of the last run, and print time per region and fusion", &run.profile_path},
-      {"rule-stats", 0, CLEAVE_OPTION_FLAG, NULL,
-       "print for each rule what it tried and found, its calls of Lua, and its time", &run.rule_stats},
-      {"watch", 0, CLEAVE_OPTION_FLAG, NULL,
-       "then watch the rule files and what they include: after each save load them again, print what changed "
-       "in the plan, how outputs differ and both times; Ctrl-C ends. The first load may fail, too",
-       &run.watch},
-      {"json", 0, CLEAVE_OPTION_FLAG, NULL,
-       "print everything as JSON; with --watch one object a line, the first result among them", &run.json},
+      CLEAVE_INT(&run.options.threads, "threads", "N",
+                 "threads to use (default: 0, one per usable processor)"),
+      CLEAVE_INT(&run.options.workers, "workers", "N",
+                 "run steps side by side: N threads compute branches of the model on the host, each with its "
+                 "share of --threads, and devices and their copies work beside them; 1: one after the other "
+                 "(default: 0, which is 1 unless regions on several devices can run at once)"),
+      CLEAVE_INT(&run.warmup, "warmup", "N", "runs after the first that are not measured (default: 1)"),
+      CLEAVE_INT(&run.repeat, "repeat", "N",
+                 "runs that are measured (default: what fits into a second, 3 to 50)"),
+      CLEAVE_INT(&run.requests.count, "requests", "N",
+                 "measure N requests in place of single runs; each client sends its next request when the "
+                 "last one is answered. Prints throughput and latencies. Checks compare the outputs of all "
+                 "sessions or clients"),
+      CLEAVE_INT(&run.requests.concurrency, "concurrency", "K",
+                 "with --requests: K clients (default: 1). They share as many sessions as have --threads "
+                 "processors of their own (default: the usable processors divided by K)"),
+      CLEAVE_TEXT(&run.requests.window, "batch-window", "MS",
+                  "with --requests: requests that wait at the same time run as one, joined along the first "
+                  "dimension, which the model must leave open; a request waits for others for at most MS "
+                  "milliseconds ('2ms'). Sessions have all processors, unless --threads is given"),
+      CLEAVE_INT(&run.requests.batch_limit, "batch-limit", "N",
+                 "with --batch-window: requests at most that run as one (default: the clients divided by the "
+                 "sessions)"),
+      CLEAVE_FLAG(&run.verify, "verify",
+                  "also run the graph unpartitioned on cpu, and report the largest difference per output; "
+                  "exit status 0 only if all match"),
+      CLEAVE_TEXT(&run.profile_path, "profile", "FILE",
+                  "write a Chrome trace of the last run, and print time per region and fusion"),
+      CLEAVE_FLAG(&run.rule_stats, "rule-stats",
+                  "print for each rule what it tried and found, its calls of Lua, and its time"),
+      CLEAVE_FLAG(&run.watch, "watch",
+                  "then watch the rule files and what they include: after each save load them again, print "
+                  "what changed in the plan, how outputs differ and both times; Ctrl-C ends. The first load "
+                  "may fail, too"),
+      CLEAVE_FLAG(&run.json, "json",
+                  "print everything as JSON; with --watch one object a line, the first result among them"),
   };
-  cleave_arguments_t arguments = {
-      .command = "run",
-      .operands = "MODEL",
-      .about =
-          "Runs a model (.onnx, a .lua model script, or the .json of a region): partitions it by rules, "
-          "compiles it, runs it, and\n"
-          "says what the rules did and how long everything took. Inputs that are not given are "
-          "random:\nfloats from a normal distribution, integers 0 or 1.",
-      CLEAVE_OPTIONS(options),
-      .makes_sessions = true,
-      .min_operands = 1};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
-    run.options.model = arguments.found.items[0];
+  if (cleave_arguments_parse(arguments, CLEAVE_OPTIONS(options), &status)) {
+    run.options.model = arguments->found.items[0];
     run.options.fallback = cleave_common_fallback();
     const char *misuse = find_misuse(&run);
     if (misuse != NULL) {
@@ -281,11 +256,20 @@ static int run_command(int argc, char **argv) {
   cleave_run_requests_deinit(&run.requests);
   cleave_run_stages_deinit(&run.stages, &run.job);
   cleave_job_deinit(&run.job);
-  cleave_arguments_free(&arguments);
   return status;
 }
 
-const cleave_command_t cleave_command_run = {.name = "run",
-                                             .summary = "run a model, by rules or without, and measure it",
-                                             .order = 10,
-                                             .run = run_command};
+const cleave_command_t cleave_command_run = {
+    .name = "run",
+    .summary = "run a model, by rules or without, and measure it",
+    .order = 10,
+    .operands = "MODEL",
+    .about =
+        "Runs a model (.onnx, a .lua model script, or the .json of a region): partitions it by rules, "
+        "compiles it, runs it, and\n"
+        "says what the rules did and how long everything took. Inputs that are not given are "
+        "random:\nfloats from a normal distribution, integers 0 or 1.",
+    .makes_sessions = true,
+    .min_operands = 1,
+    .run = run_command,
+};

@@ -71,43 +71,42 @@ static cleave_status_t run_script(const cleave_arguments_t *arguments, const cle
   return status;
 }
 
-static int run(int argc, char **argv) {
+static int run(cleave_arguments_t *arguments) {
   const char *backend = NULL;
   cleave_text_list_t rules = {0};
   int64_t threads = 0;
   bool is_serial = false;
   const cleave_option_t options[] = {
-      {"backend", 0, CLEAVE_OPTION_TEXT, "NAME", "computes what it supports, and cpu the rest; default cpu",
-       &backend},
+      CLEAVE_TEXT(&backend, "backend", "NAME", "computes what it supports, and cpu the rest; default cpu"),
       {"rules", 'r', CLEAVE_OPTION_LIST, "FILE",
        "rule file that partitions functions of nd.hybrid; may be given again", &rules},
       {"threads", 't', CLEAVE_OPTION_INT, "N", "threads of an operator; default: one for each processor",
        &threads},
-      {"serial", 0, CLEAVE_OPTION_FLAG, NULL, "run each operator before the script goes on", &is_serial},
+      CLEAVE_FLAG(&is_serial, "serial", "run each operator before the script goes on"),
   };
-  cleave_arguments_t arguments = {
-      .command = "script",
-      .operands = "[FILE.lua [ARGUMENT]...]",
-      .about =
-          "Runs a Lua program that computes with arrays: nd.Conv, nd.Add and all other operators as "
-          "functions,\n"
-          "nd.array and nd.load for arrays, nd.hybrid for functions that are compiled by rules. Operators "
-          "run\n"
-          "beside the program until it looks at a result. Without a file, lines come from a prompt, or from "
-          "a pipe.\n"
-          "The program is trusted, unlike rule files: it may read and write files and start other programs.",
-      CLEAVE_OPTIONS(options),
-      .max_operands = SIZE_MAX,
-      .makes_sessions = true};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  if (cleave_arguments_parse(&arguments, argc, argv, &status) &&
-      run_script(&arguments, &rules, backend, threads, is_serial, &error) != CLEAVE_OK) {
+  if (cleave_arguments_parse(arguments, CLEAVE_OPTIONS(options), &status) &&
+      run_script(arguments, &rules, backend, threads, is_serial, &error) != CLEAVE_OK) {
     status = cleave_output_error(&error);
   }
-  cleave_arguments_free(&arguments);
   return status;
 }
 
 const cleave_command_t cleave_command_script = {
-    .name = "script", .summary = "run a Lua program that computes with arrays", .order = 85, .run = run};
+    .name = "script",
+    .summary = "run a Lua program that computes with arrays",
+    .order = 85,
+    .operands = "[FILE.lua [ARGUMENT]...]",
+    .about =
+        "Runs a Lua program that computes with arrays: nd.Conv, nd.Add and all other operators as "
+        "functions,\n"
+        "nd.array and nd.load for arrays, nd.hybrid for functions that are compiled by rules. Operators "
+        "run\n"
+        "beside the program until it looks at a result. Without a file, lines come from a prompt, or from "
+        "a pipe.\n"
+        "The program is trusted, unlike rule files: it may read and write files and start other programs.",
+    .max_operands = SIZE_MAX,
+    .makes_sessions = true,
+    .run = run,
+};

@@ -322,7 +322,7 @@ static int print_json(const verify_t *verify) {
 }
 
 /* Long: one table of options. */
-static int run(int argc, char **argv) {
+static int run(cleave_arguments_t *arguments) {
   static verify_t verify;
   verify = (verify_t){.save = NULL, .rounds = 2, .rtol = -1.0, .atol = -1.0};
   cleave_job_options_t *job = &verify.options;
@@ -332,43 +332,30 @@ static int run(int argc, char **argv) {
       CLEAVE_JOB_SETTINGS(job),
       CLEAVE_JOB_RANGES(job),
       CLEAVE_JOB_BACKEND(job),
-      {"rounds", 0, CLEAVE_OPTION_INT, "N",
-       "rounds with random values, after one with the values of the model (default: 2)", &verify.rounds},
-      {"each", 0, CLEAVE_OPTION_FLAG, NULL, "check every fusion and region, not only one of each structure",
-       &each},
-      {"quarantine", 0, CLEAVE_OPTION_FLAG, NULL,
-       "leave out rules that fail, and check what the others do to the model", &verify.quarantine},
-      {"save", 0, CLEAVE_OPTION_TEXT, "DIR",
-       "folder for failures, a folder each: region.onnx and region.json, or before.onnx and after.onnx of a "
-       "rewrite, with input_N.pb and the results of cpu, output_N.pb, for 'cleave run --data' (default: "
-       "cleave-verify)",
-       &verify.save},
-      {"rtol", 0, CLEAVE_OPTION_NUMBER, "X",
-       "relative tolerance (default: what rounding does to these values)", &verify.rtol},
-      {"atol", 0, CLEAVE_OPTION_NUMBER, "X",
-       "tolerance as a share of an output's largest value (default: what rounding does to these values)",
-       &verify.atol},
+      CLEAVE_INT(&verify.rounds, "rounds", "N",
+                 "rounds with random values, after one with the values of the model (default: 2)"),
+      CLEAVE_FLAG(&each, "each", "check every fusion and region, not only one of each structure"),
+      CLEAVE_FLAG(&verify.quarantine, "quarantine",
+                  "leave out rules that fail, and check what the others do to the model"),
+      CLEAVE_TEXT(&verify.save, "save", "DIR",
+                  "folder for failures, a folder each: region.onnx and region.json, or before.onnx and "
+                  "after.onnx of a rewrite, with input_N.pb and the results of cpu, output_N.pb, for 'cleave "
+                  "run --data' (default: cleave-verify)"),
+      CLEAVE_NUMBER(&verify.rtol, "rtol", "X",
+                    "relative tolerance (default: what rounding does to these values)"),
+      CLEAVE_NUMBER(
+          &verify.atol, "atol", "X",
+          "tolerance as a share of an output's largest value (default: what rounding does to these values)"),
       CLEAVE_JOB_INPUTS(job),
-      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print the results as JSON", &verify.json},
+      CLEAVE_FLAG(&verify.json, "json", "print the results as JSON"),
   };
-  cleave_arguments_t arguments = {
-      .command = "verify",
-      .operands = "MODEL",
-      .about =
-          "Checks what rule files do to a model: every distinct fusion and region runs alone on its "
-          "backend,\n"
-          "and its nodes one by one on cpu, on the model's own values and on random ones.\n"
-          "Exit status 1 if one differs; its rule is named, and the files to reproduce it are saved.",
-      CLEAVE_OPTIONS(options),
-      .makes_sessions = true,
-      .min_operands = 1};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_session_options_t session;
   verify.dropped = json_array();
   verify.saved = json_array();
-  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
-    job->model = arguments.found.items[0];
+  if (cleave_arguments_parse(arguments, CLEAVE_OPTIONS(options), &status)) {
+    job->model = arguments->found.items[0];
     verify.save = verify.save == NULL ? "cleave-verify" : verify.save;
     session = cleave_common_session();
     verify.checks =
@@ -392,9 +379,20 @@ static int run(int argc, char **argv) {
   cleave_job_deinit(&verify.job);
   json_decref(verify.dropped);
   json_decref(verify.saved);
-  cleave_arguments_free(&arguments);
   return status;
 }
 
 const cleave_command_t cleave_command_verify = {
-    .name = "verify", .summary = "check every fusion and region against cpu", .order = 35, .run = run};
+    .name = "verify",
+    .summary = "check every fusion and region against cpu",
+    .order = 35,
+    .operands = "MODEL",
+    .about =
+        "Checks what rule files do to a model: every distinct fusion and region runs alone on its "
+        "backend,\n"
+        "and its nodes one by one on cpu, on the model's own values and on random ones.\n"
+        "Exit status 1 if one differs; its rule is named, and the files to reproduce it are saved.",
+    .makes_sessions = true,
+    .min_operands = 1,
+    .run = run,
+};

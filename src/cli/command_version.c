@@ -7,11 +7,9 @@
 #include "cli/common/common.h"
 #include "cli/common/output.h"
 
-static int run(int argc, char **argv) {
+static int run(cleave_arguments_t *arguments) {
   int status = CLEAVE_EXIT_OK;
-  cleave_arguments_t arguments = {
-      .command = "version", .operands = "", .about = "Prints the version, and the backends with theirs."};
-  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
+  if (cleave_arguments_parse(arguments, NULL, 0, &status)) {
     cleave_print("cleave %s\n", cleave_version());
     for (uint32_t k = 0; k < cleave_registry_count(cleave_common_context()); k++) {
       const cleave_backend_handle_t *handle = NULL;
@@ -26,9 +24,13 @@ static int run(int argc, char **argv) {
       }
     }
   }
-  cleave_arguments_free(&arguments);
   return status;
 }
 
 const cleave_command_t cleave_command_version = {
-    .name = "version", .summary = "print versions of the program and its backends", .order = 90, .run = run};
+    .name = "version",
+    .summary = "print versions of the program and its backends",
+    .order = 90,
+    .about = "Prints the version, and the backends with theirs.",
+    .run = run,
+};

@@ -53,40 +53,28 @@ cleanup:
   return status;
 }
 
-static int run(int argc, char **argv) {
+static int run(cleave_arguments_t *arguments) {
   cleave_job_options_t job_options = {0};
   ask_t ask = {.limit = 10};
   const cleave_option_t options[] = {
       CLEAVE_JOB_RULES(&job_options),
-      {"node", 0, CLEAVE_OPTION_LIST, "NAME",
-       "what every rule did with this node: its name, '#12' (the number in 'Conv#12'), the name of an "
-       "output, "
-       "or 'op:Conv' for all of an operator; may be given many times",
-       &ask.nodes},
-      {"rule", 0, CLEAVE_OPTION_LIST, "NAME",
-       "only this rule; without --node: its matches and near misses over the whole model", &ask.rules},
-      {"limit", 0, CLEAVE_OPTION_INT, "N",
-       "nodes of an operator; of a rule kinds of near misses, refusals and losses (default: 10)", &ask.limit},
+      CLEAVE_LIST(&ask.nodes, "node", "NAME",
+                  "what every rule did with this node: its name, '#12' (the number in 'Conv#12'), the name "
+                  "of an output, or 'op:Conv' for all of an operator; may be given many times"),
+      CLEAVE_LIST(&ask.rules, "rule", "NAME",
+                  "only this rule; without --node: its matches and near misses over the whole model"),
+      CLEAVE_INT(&ask.limit, "limit", "N",
+                 "nodes of an operator; of a rule kinds of near misses, refusals and losses (default: 10)"),
       CLEAVE_JOB_SETTINGS(&job_options),
       CLEAVE_JOB_RANGES(&job_options),
       CLEAVE_JOB_SHAPES(&job_options),
-      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print everything as JSON", &ask.json},
+      CLEAVE_FLAG(&ask.json, "json", "print everything as JSON"),
   };
-  cleave_arguments_t arguments = {
-      .command = "why",
-      .operands = "MODEL",
-      .about =
-          "Says why: for a node, what each rule did with it, and the first thing that keeps a pattern from\n"
-          "matching there; for a rule, where it matched and where it nearly did, with the smallest edit of\n"
-          "the rule that would let it match (tried before it is printed, also against the rule's where and\n"
-          "backend). Without either: the best near misses of all rules.",
-      CLEAVE_OPTIONS(options),
-      .min_operands = 1};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_job_t job = {0};
-  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
-    job_options.model = arguments.found.items[0];
+  if (cleave_arguments_parse(arguments, CLEAVE_OPTIONS(options), &status)) {
+    job_options.model = arguments->found.items[0];
     if (job_options.rules.count == 0) {
       status = cleave_arguments_fail("why", "expected --rules FILE");
     } else if (work(&job, &job_options, &ask, &error) != CLEAVE_OK) {
@@ -94,7 +82,6 @@ static int run(int argc, char **argv) {
     }
   }
   cleave_job_deinit(&job);
-  cleave_arguments_free(&arguments);
   return status;
 }
 
@@ -102,4 +89,12 @@ const cleave_command_t cleave_command_why = {
     .name = "why",
     .summary = "why a rule did or did not match, and what would change that",
     .order = 25,
-    .run = run};
+    .operands = "MODEL",
+    .about =
+        "Says why: for a node, what each rule did with it, and the first thing that keeps a pattern from\n"
+        "matching there; for a rule, where it matched and where it nearly did, with the smallest edit of\n"
+        "the rule that would let it match (tried before it is printed, also against the rule's where and\n"
+        "backend). Without either: the best near misses of all rules.",
+    .min_operands = 1,
+    .run = run,
+};

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/common/command.h"
+#include "cli/common/arguments.h"
 #include "cli/common/output.h"
 
 #define CLEAVE_COMMAND(name) extern const cleave_command_t cleave_command_##name;
@@ -79,7 +79,11 @@ int main(int argc, char **argv) {
   if (command == NULL) {
     return fail_unknown(wants_help ? argv[2] : name);
   }
-  int status = wants_help ? command->run(1, help_arguments) : command->run(argc - 2, argv + 2);
+  cleave_arguments_t arguments = {.command = command,
+                                  .count = wants_help ? 1 : argc - 2,
+                                  .texts = wants_help ? help_arguments : argv + 2};
+  int status = command->run(&arguments);
+  cleave_arguments_free(&arguments);
   if (fflush(stdout) != 0 || ferror(stdout)) {
     cleave_print_error("cleave %s: the output could not be written\n", command->name);
     return CLEAVE_EXIT_FAILURE;

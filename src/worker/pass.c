@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/region/edit_wire.h"
+#include "backend/region/region_wire.h"
 #include "worker/worker.h"
 
 /* What the library has as `graph`. It stays after the pass, so that whoever kept it hears no. */
@@ -96,8 +96,7 @@ static cleave_status_t add_value(uint32_t kind, const char *name, const cleave_t
                                  uint32_t *out_value, cleave_message_t *message) {
   cleave_wire_out_t out = {0};
   worker_answer_t answer;
-  cleave_edit_put_text(&out, name);
-  cleave_edit_put_tensor(&out, tensor, kind == CLEAVE_FRAME_ADD_CONSTANT);
+  cleave_edit_wire_value(&(cleave_edit_wire_t){.out = &out}, &name, &tensor);
   cleave_status_t status = ask(kind, &out, &answer, message);
   if (status == CLEAVE_OK) {
     *out_value = cleave_wire_u32(&answer.in);
@@ -108,8 +107,13 @@ static cleave_status_t add_value(uint32_t kind, const char *name, const cleave_t
 
 static cleave_status_t add_input(void *graph, const char *name, const cleave_tensor_view_t *type,
                                  uint32_t *out_value, cleave_message_t *message) {
+  cleave_tensor_view_t copy = {0};
   (void)graph;
-  return add_value(CLEAVE_FRAME_ADD_INPUT, name, type, out_value, message);
+  if (type != NULL) {
+    copy = *type;
+    copy.data = NULL;
+  }
+  return add_value(CLEAVE_FRAME_ADD_INPUT, name, type == NULL ? NULL : &copy, out_value, message);
 }
 
 static cleave_status_t add_constant(void *graph, const char *name, const cleave_tensor_view_t *tensor,
@@ -123,21 +127,16 @@ static cleave_status_t add_node(void *graph, const cleave_new_node_t *node, uint
   cleave_wire_out_t out = {0};
   worker_answer_t answer;
   (void)graph;
-  if (node == NULL || node->size < sizeof *node) {
-    static const cleave_new_node_t none = {.size = sizeof none};
-    node = &none; /* without an operator: the host refuses it */
+  cleave_new_node_t copy = {.size = sizeof copy}; /* without an operator: the host refuses it */
+  if (node != NULL && node->size >= sizeof copy) {
+    copy = *node;
   }
-  cleave_edit_put_text(&out, node->domain);
-  cleave_edit_put_text(&out, node->op);
-  cleave_edit_put_text(&out, node->name);
-  cleave_edit_put_indices(&out, node->inputs, node->input_count);
-  cleave_edit_put_attributes(&out, node->attributes, node->attribute_count);
-  cleave_wire_put_u32(&out, node->output_count);
+  cleave_edit_wire_node(&(cleave_edit_wire_t){.out = &out}, &copy);
   cleave_status_t status = ask(CLEAVE_FRAME_ADD_NODE, &out, &answer, message);
   if (status == CLEAVE_OK) {
-    const uint32_t *values = cleave_wire_take(&answer.in, node->output_count, sizeof *values, sizeof *values);
+    const uint32_t *values = cleave_wire_take(&answer.in, copy.output_count, sizeof *values, sizeof *values);
     if (values != NULL) {
-      memcpy(out_values, values, node->output_count * sizeof *values);
+      memcpy(out_values, values, copy.output_count * sizeof *values);
     }
   }
   worker_answer_free(&answer);
@@ -155,8 +154,7 @@ static cleave_status_t set_attribute(void *graph, uint32_t node, const cleave_at
                                      cleave_message_t *message) {
   cleave_wire_out_t out = {0};
   (void)graph;
-  cleave_wire_put_u32(&out, node);
-  cleave_edit_put_attribute(&out, attribute);
+  cleave_edit_wire_attribute(&(cleave_edit_wire_t){.out = &out}, &node, &attribute);
   return ask_only(CLEAVE_FRAME_SET_ATTRIBUTE, &out, message);
 }
 

@@ -4,21 +4,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/region/edit_wire.h"
 #include "backend/region/region_json.h"
 #include "backend/region/region_wire.h"
 #include "damage_case.h"
 #include "fuzz.h"
 
+typedef struct edits {
+  cleave_new_node_t node;
+  const cleave_tensor_view_t *tensors[2];
+} edits_t;
+
+static void go_over(const cleave_edit_wire_t *wire, edits_t *edits) {
+  const char *name = NULL;
+  cleave_edit_wire_node(wire, &edits->node);
+  for (uint32_t k = 0; k < 2; k++) {
+    cleave_edit_wire_value(wire, &name, &edits->tensors[k]);
+  }
+}
+
 static void put_edits(const cleave_region_view_t *region, cleave_wire_out_t *out) {
   const cleave_node_view_t *node = &region->nodes[damage_random(region->node_count)];
-  cleave_edit_put_text(out, node->op);
-  cleave_edit_put_attributes(out, node->attributes, node->attribute_count);
+  edits_t edits = {.node = {.op = node->op,
+                            .inputs = damage_random(4) == 0 ? NULL : node->inputs,
+                            .input_count = node->input_count,
+                            .attributes = node->attributes,
+                            .attribute_count = node->attribute_count,
+                            .output_count = node->output_count}};
   for (uint32_t k = 0; k < 2; k++) {
-    const cleave_value_view_t *value = &region->values[damage_random(region->value_count)];
-    cleave_edit_put_tensor(out, &value->tensor, k == 0);
-    cleave_edit_put_indices(out, k == 0 ? node->inputs : NULL, node->input_count);
+    edits.tensors[k] = &region->values[damage_random(region->value_count)].tensor;
   }
+  go_over(&(cleave_edit_wire_t){.out = out}, &edits);
 }
 
 static void draw(cleave_text_t *out) {
@@ -47,22 +62,23 @@ static bool read_edits(const void *data, size_t size) {
   cleave_arena_t arena = {0};
   cleave_wire_in_t in = cleave_wire_read(data, size);
   uint64_t sum = 0;
-  uint32_t count = 0;
-  const char *op = cleave_wire_text(&in);
-  sum += op == NULL ? 0 : strlen(op);
-  const cleave_attribute_view_t *attributes = cleave_edit_attributes(&in, &arena, &count);
-  for (uint32_t k = 0; attributes != NULL && count <= CLEAVE_EDIT_LIST_LIMIT && k < count; k++) {
-    sum += attributes[k].name == NULL ? 0 : strlen(attributes[k].name);
+  edits_t edits = {0};
+  const cleave_new_node_t *node = &edits.node;
+  go_over(&(cleave_edit_wire_t){.in = &in, .arena = &arena}, &edits);
+  sum += node->op == NULL ? 0 : strlen(node->op);
+  uint32_t count = node->attribute_count;
+  for (uint32_t k = 0; node->attributes != NULL && count <= CLEAVE_EDIT_LIST_LIMIT && k < count; k++) {
+    sum += node->attributes[k].name == NULL ? 0 : strlen(node->attributes[k].name);
+  }
+  for (uint32_t k = 0;
+       node->inputs != NULL && node->input_count <= CLEAVE_EDIT_LIST_LIMIT && k < node->input_count; k++) {
+    sum += node->inputs[k];
   }
   for (int k = 0; k < 2; k++) {
-    const cleave_tensor_view_t *tensor = cleave_edit_tensor(&in, &arena);
+    const cleave_tensor_view_t *tensor = edits.tensors[k];
     for (int32_t d = 0;
          tensor != NULL && tensor->dims != NULL && tensor->rank <= CLEAVE_MAX_RANK && d < tensor->rank; d++) {
       sum += (uint64_t)tensor->dims[d];
-    }
-    const uint32_t *indices = cleave_edit_indices(&in, &count);
-    for (uint32_t i = 0; indices != NULL && count <= CLEAVE_EDIT_LIST_LIMIT && i < count; i++) {
-      sum += indices[i];
     }
   }
   static volatile uint64_t seen;

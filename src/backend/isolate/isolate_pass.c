@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "backend/isolate/isolate_internal.h"
-#include "backend/region/edit_wire.h"
 #include "backend/region/region_wire.h"
 
 enum { MAX_OUTPUTS = 65535 };
@@ -67,9 +66,10 @@ static cleave_status_t fail_reading(cleave_wire_in_t *in) {
 static cleave_status_t add_value(passing_t *passing, bool is_input, cleave_wire_in_t *in,
                                  cleave_wire_out_t *out, cleave_message_t *message) {
   const cleave_graph_editor_t *editor = passing->editor;
-  const char *name = cleave_wire_text(in);
-  const cleave_tensor_view_t *tensor = cleave_edit_tensor(in, &passing->arena);
+  const char *name = NULL;
+  const cleave_tensor_view_t *tensor = NULL;
   uint32_t value = CLEAVE_INDEX_NONE;
+  cleave_edit_wire_value(&(cleave_edit_wire_t){.in = in, .arena = &passing->arena}, &name, &tensor);
   if (!cleave_wire_is_done(in)) {
     return fail_reading(in);
   }
@@ -83,12 +83,7 @@ static cleave_status_t add_node(passing_t *passing, cleave_wire_in_t *in, cleave
                                 cleave_message_t *message) {
   const cleave_graph_editor_t *editor = passing->editor;
   cleave_new_node_t node = {.size = sizeof node};
-  node.domain = cleave_wire_text(in);
-  node.op = cleave_wire_text(in);
-  node.name = cleave_wire_text(in);
-  node.inputs = cleave_edit_indices(in, &node.input_count);
-  node.attributes = cleave_edit_attributes(in, &passing->arena, &node.attribute_count);
-  node.output_count = cleave_wire_u32(in);
+  cleave_edit_wire_node(&(cleave_edit_wire_t){.in = in, .arena = &passing->arena}, &node);
   if (!cleave_wire_is_done(in)) {
     return fail_reading(in);
   }
@@ -104,8 +99,9 @@ static cleave_status_t add_node(passing_t *passing, cleave_wire_in_t *in, cleave
 
 static cleave_status_t set_attribute(passing_t *passing, cleave_wire_in_t *in, cleave_message_t *message) {
   const cleave_graph_editor_t *editor = passing->editor;
-  uint32_t node = cleave_wire_u32(in);
-  const cleave_attribute_view_t *attribute = cleave_edit_attribute(in, &passing->arena);
+  uint32_t node = 0;
+  const cleave_attribute_view_t *attribute = NULL;
+  cleave_edit_wire_attribute(&(cleave_edit_wire_t){.in = in, .arena = &passing->arena}, &node, &attribute);
   return cleave_wire_is_done(in) ? editor->set_attribute(editor->graph, node, attribute, message)
                                  : fail_reading(in);
 }

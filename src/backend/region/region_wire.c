@@ -1,483 +1,467 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both directions side by side, struct by struct, so that one is seen to be the other's inverse. Arrays of
-// numbers, texts and data stay in the message; only structs with pointers are built anew. The reader never
-// recurses, and allocates no more than a multiple of the message's length.
+// Every record is described once: a function goes over its fields, and each field is written, or read and
+// checked. Arrays of numbers, texts and data stay in the message; only structs with pointers are built anew.
+// The reader never recurses, and allocates no more than a multiple of the message's length.
 #include "backend/region/region_wire.h"
 
-typedef enum data_kind { DATA_NONE, DATA_INLINE, DATA_SHARED, DATA_STRINGS } data_kind_t;
+#include <string.h>
 
-enum {
-  DATA_ALIGNMENT = 16,
-  MIN_VALUE = 32, /* bytes of messages that these take at least */
-  MIN_NODE = 28,
-  MIN_ATTRIBUTE = 12,
-  MIN_FUSION = 8,
-  MIN_LIST = 4,
-  MIN_TEXT = 4
-};
+/* How a list or some data comes. KEPT_BACK: it is there, too long or of a wrong kind to be sent. */
+typedef enum part { PART_NONE, PART_SENT, PART_TEXTS, PART_SHARED, PART_KEPT_BACK, PART_COUNT } part_t;
 
-typedef struct writer {
-  cleave_wire_out_t *out;
-  cleave_region_share_t share;
-  void *context;
-  cleave_error_t *error;
-} writer_t;
+enum { DATA_ALIGNMENT = 16, MIN_TEXT = 4, MIN_ATTRIBUTE = 8, MIN_VALUE = 32, MIN_NODE = 28, MIN_FUSION = 8 };
 
-typedef struct reader {
+/* Stands for what was kept back: nobody looks at it. */
+static const int64_t kept_back[1];
+
+typedef struct codec {
+  cleave_wire_out_t *out; /* one of the two is NULL */
   cleave_wire_in_t *in;
   cleave_arena_t *arena;
+  bool is_edit; /* as wrong as it may be */
+  const cleave_region_view_t *region;
+  cleave_region_share_t share;
   cleave_region_find_t find;
   void *context;
-  bool out_of_memory;
-} reader_t;
+  cleave_status_t status;
+  cleave_error_t *error;
+} codec_t;
 
-/* Memory for `count` structs; failing to get it ends the reading. */
-static void *make(reader_t *reader, uint32_t count, size_t size) {
-  void *memory = reader->in->failed ? NULL : cleave_arena_allocate(reader->arena, count, size);
-  if (memory == NULL && !reader->in->failed) {
-    reader->out_of_memory = true;
-    reader->in->failed = true;
+static bool has_failed(const codec_t *codec) {
+  return codec->status != CLEAVE_OK || (codec->in != NULL && codec->in->failed);
+}
+
+/* Ends the reading unless something holds. */
+static void expect(codec_t *codec, bool holds) {
+  if (codec->in != NULL && !holds) {
+    codec->in->failed = true;
   }
+}
+
+/* Memory for what is read; failing to get it ends the reading. */
+static void *make(codec_t *codec, size_t count, size_t size) {
+  void *memory = has_failed(codec) ? NULL : cleave_arena_allocate(codec->arena, count, size);
+  if (memory == NULL && !has_failed(codec)) {
+    codec->status = cleave_error_out_of_memory(codec->error);
+  }
+  expect(codec, memory != NULL);
   return memory;
 }
 
-static uint32_t read_optional_index(reader_t *reader, uint32_t limit) {
-  uint32_t value = cleave_wire_u32(reader->in);
-  if (value != CLEAVE_INDEX_NONE && value >= limit) {
-    reader->in->failed = true;
+/* ---- fields: each gives what was written or read ---- */
+
+static uint32_t number(codec_t *codec, uint32_t value) {
+  if (codec->in != NULL) {
+    return cleave_wire_u32(codec->in);
+  }
+  cleave_wire_put_u32(codec->out, value);
+  return value;
+}
+
+static uint32_t below(codec_t *codec, uint32_t value, uint32_t limit) {
+  value = number(codec, value);
+  expect(codec, value < limit);
+  return has_failed(codec) ? 0 : value;
+}
+
+static bool flag(codec_t *codec, bool value) {
+  return below(codec, value, 2) == 1;
+}
+
+static uint32_t optional_index(codec_t *codec, uint32_t value, uint32_t limit) {
+  value = number(codec, value);
+  expect(codec, value < limit || value == CLEAVE_INDEX_NONE);
+  return value;
+}
+
+static uint64_t wide(codec_t *codec, uint64_t value) {
+  if (codec->in != NULL) {
+    return cleave_wire_u64(codec->in);
+  }
+  cleave_wire_put_u64(codec->out, value);
+  return value;
+}
+
+static double real(codec_t *codec, double value) {
+  if (codec->in != NULL) {
+    return cleave_wire_f64(codec->in);
+  }
+  cleave_wire_put_f64(codec->out, value);
+  return value;
+}
+
+/* A number of things that take at least `least` bytes each. */
+static uint32_t count_of(codec_t *codec, uint32_t count, size_t least) {
+  count = number(codec, count);
+  expect(codec, codec->in == NULL || count <= (codec->in->length - codec->in->at) / least);
+  return has_failed(codec) ? 0 : count;
+}
+
+static const char *text(codec_t *codec, const char *value) {
+  if (codec->in != NULL) {
+    return cleave_wire_text(codec->in);
+  }
+  if (codec->is_edit && value != NULL) {
+    cleave_wire_put_string(codec->out, value, (uint32_t)strnlen(value, CLEAVE_EDIT_TEXT_LIMIT));
+  } else {
+    cleave_wire_put_text(codec->out, value);
   }
   return value;
 }
 
+/* Empty in a region that has none. */
+static const char *name(codec_t *codec, const char *value) {
+  value = text(codec, value);
+  return value == NULL && !codec->is_edit ? "" : value;
+}
+
+static const void *array(codec_t *codec, const void *items, size_t count, size_t size, size_t alignment) {
+  if (codec->in != NULL) {
+    return cleave_wire_take(codec->in, count, size, alignment);
+  }
+  cleave_wire_put(codec->out, items, count * size, alignment);
+  return items;
+}
+
+static part_t part_of(codec_t *codec, const void *items, uint32_t count) {
+  bool is_long = codec->is_edit && count > CLEAVE_EDIT_LIST_LIMIT;
+  part_t part = (part_t)below(codec,
+                              items == NULL ? PART_NONE
+                              : is_long     ? PART_KEPT_BACK
+                                            : PART_SENT,
+                              PART_COUNT);
+  expect(codec,
+         part == PART_NONE ? codec->is_edit || count == 0 : part == (is_long ? PART_KEPT_BACK : PART_SENT));
+  return part;
+}
+
+/* A list of numbers, and its length. */
+static const void *list(codec_t *codec, const void *items, uint32_t *count, size_t size) {
+  *count = number(codec, *count);
+  part_t part = part_of(codec, items, *count);
+  return part == PART_SENT        ? array(codec, items, *count, size, size)
+         : part == PART_KEPT_BACK ? (const void *)kept_back
+                                  : NULL;
+}
+
+static const uint32_t *indices(codec_t *codec, const uint32_t *items, uint32_t count, uint32_t limit,
+                               bool may_be_none) {
+  const uint32_t *found = array(codec, items, count, sizeof *found, sizeof *found);
+  for (uint32_t k = 0; codec->in != NULL && found != NULL && k < count; k++) {
+    expect(codec, found[k] < limit || (may_be_none && found[k] == CLEAVE_INDEX_NONE));
+  }
+  return found;
+}
+
+/* Structs one by one. Writing goes over a copy. */
+static const void *structs(codec_t *codec, const void *items, size_t count, size_t size,
+                           void (*one)(codec_t *codec, void *item)) {
+  union {
+    cleave_value_view_t value;
+    cleave_node_view_t node;
+    cleave_fusion_view_t fusion;
+    cleave_attribute_view_t attribute;
+  } copy;
+  char *made = codec->in != NULL ? make(codec, count, size) : NULL;
+  for (size_t k = 0; !has_failed(codec) && k < count; k++) {
+    if (made == NULL) {
+      memcpy(&copy, (const char *)items + k * size, size);
+    }
+    one(codec, made == NULL ? (void *)&copy : made + k * size);
+  }
+  return codec->in != NULL ? made : items;
+}
+
+static void text_item(codec_t *codec, void *item) {
+  const char **value = item;
+  *value = name(codec, *value);
+}
+
+static const void *texts(codec_t *codec, const void *items, size_t count) {
+  expect(codec, codec->in == NULL || count <= (codec->in->length - codec->in->at) / MIN_TEXT);
+  return structs(codec, items, count, sizeof(const char *), text_item);
+}
+
 /* ---- tensors ---- */
 
-static void write_sparse(writer_t *writer, const cleave_tensor_view_t *tensor) {
-  const cleave_sparse_view_t *sparse = tensor->sparse;
-  cleave_wire_put_u32(writer->out, sparse != NULL);
-  if (sparse == NULL) {
-    return;
+static const cleave_sparse_view_t *sparse(codec_t *codec, const cleave_tensor_view_t *tensor) {
+  if (!flag(codec, tensor->sparse != NULL)) {
+    return NULL;
   }
-  bool is_csr = tensor->storage == CLEAVE_STORAGE_CSR;
-  cleave_wire_put_u64(writer->out, (uint64_t)sparse->stored);
-  bool has_places = sparse->indices != NULL && sparse->stored >= 0;
-  cleave_wire_put_u32(writer->out, has_places);
-  if (has_places) {
-    cleave_wire_put(writer->out, sparse->indices, (size_t)sparse->stored * sizeof(int64_t), sizeof(int64_t));
+  cleave_sparse_view_t own = {.size = sizeof own};
+  own = tensor->sparse != NULL ? *tensor->sparse : own;
+  cleave_sparse_view_t *made = codec->in != NULL ? make(codec, 1, sizeof *made) : &own;
+  own.stored = (int64_t)wide(codec, (uint64_t)own.stored);
+  if (flag(codec, own.indices != NULL && own.stored >= 0)) {
+    own.indices = array(codec, own.indices, own.stored < 0 ? SIZE_MAX : (size_t)own.stored, sizeof(int64_t),
+                        sizeof(int64_t));
   }
-  has_places = is_csr && sparse->offsets != NULL && tensor->rank == 2 && tensor->dims[0] >= 0;
-  cleave_wire_put_u32(writer->out, has_places);
-  if (has_places) {
-    cleave_wire_put(writer->out, sparse->offsets, ((size_t)tensor->dims[0] + 1) * sizeof(int64_t),
-                    sizeof(int64_t));
+  bool is_csr = tensor->storage == CLEAVE_STORAGE_CSR && tensor->rank == 2 && tensor->dims[0] >= 0 &&
+                tensor->dims[0] < INT64_MAX;
+  if (flag(codec, is_csr && own.offsets != NULL)) {
+    own.offsets = array(codec, own.offsets, is_csr ? (size_t)tensor->dims[0] + 1 : SIZE_MAX, sizeof(int64_t),
+                        sizeof(int64_t));
   }
+  if (made != NULL) {
+    *made = own;
+  }
+  return codec->in != NULL ? made : tensor->sparse;
 }
 
-static void read_sparse(reader_t *reader, cleave_tensor_view_t *tensor) {
-  if (cleave_wire_index(reader->in, 2) == 0) {
-    return;
-  }
-  cleave_sparse_view_t *sparse = make(reader, 1, sizeof *sparse);
-  int64_t stored = (int64_t)cleave_wire_u64(reader->in);
-  const int64_t *indices = NULL;
-  const int64_t *offsets = NULL;
-  if (cleave_wire_index(reader->in, 2) == 1) {
-    indices = cleave_wire_take(reader->in, stored < 0 ? SIZE_MAX : (size_t)stored, sizeof(int64_t),
-                               sizeof(int64_t));
-  }
-  if (cleave_wire_index(reader->in, 2) == 1) {
-    bool is_csr = tensor->storage == CLEAVE_STORAGE_CSR && tensor->rank == 2 && tensor->dims[0] >= 0 &&
-                  tensor->dims[0] < INT64_MAX;
-    offsets = cleave_wire_take(reader->in, is_csr ? (size_t)tensor->dims[0] + 1 : SIZE_MAX, sizeof(int64_t),
-                               sizeof(int64_t));
-  }
-  if (sparse != NULL) {
-    *sparse = (cleave_sparse_view_t){
-        .size = sizeof *sparse, .stored = stored, .indices = indices, .offsets = offsets};
-    tensor->sparse = sparse;
-  }
+static bool has_shape(const cleave_tensor_view_t *tensor) {
+  return tensor->rank >= 0 && tensor->rank <= CLEAVE_MAX_RANK && (tensor->rank == 0 || tensor->dims != NULL);
 }
 
-static cleave_status_t write_strings(writer_t *writer, const cleave_tensor_view_t *tensor, size_t bytes) {
-  const char *const *strings = tensor->data;
-  size_t count = bytes / sizeof *strings;
-  if (count > UINT32_MAX) {
-    return cleave_error_set(writer->error, CLEAVE_ERROR_LIMIT, "a constant of %zu strings is too large",
-                            count);
-  }
-  cleave_wire_put_u32(writer->out, DATA_STRINGS);
-  cleave_wire_put_u32(writer->out, (uint32_t)count);
-  for (size_t k = 0; k < count; k++) {
-    cleave_wire_put_text(writer->out, strings[k] == NULL ? "" : strings[k]);
-  }
-  return CLEAVE_OK;
+/* Whether data can be sent; it is measured before anything of it is read. */
+static bool measure(const codec_t *codec, const cleave_tensor_view_t *tensor, size_t *out_bytes) {
+  bool is_plain =
+      !codec->is_edit || (tensor->storage == CLEAVE_STORAGE_DENSE && tensor->memory == CLEAVE_MEMORY_HOST);
+  return is_plain && has_shape(tensor) && cleave_tensor_view_bytes(tensor, out_bytes) &&
+         (!codec->is_edit || *out_bytes <= CLEAVE_EDIT_LIMIT);
 }
 
-static cleave_status_t write_data(writer_t *writer, const cleave_tensor_view_t *tensor) {
+/* Which part the data of a tensor is, and the number of one that is shared. */
+static part_t choose_data(codec_t *codec, const cleave_tensor_view_t *tensor, size_t bytes, bool is_measured,
+                          uint32_t *out_id) {
+  *out_id = CLEAVE_INDEX_NONE;
+  if (tensor->data == NULL || !is_measured || tensor->dtype == CLEAVE_DTYPE_STRING) {
+    if (tensor->data != NULL && !is_measured && !codec->is_edit) {
+      codec->status = cleave_error_set(codec->error, CLEAVE_ERROR_LIMIT, "a constant has no size");
+    }
+    return tensor->data == NULL ? PART_NONE : is_measured ? PART_TEXTS : PART_KEPT_BACK;
+  }
+  if (codec->share != NULL) {
+    codec->status = codec->share(codec->context, tensor, bytes, out_id, codec->error);
+  }
+  return *out_id == CLEAVE_INDEX_NONE ? PART_SENT : PART_SHARED;
+}
+
+static const void *find_shared(codec_t *codec, const void *data, uint32_t id, size_t bytes) {
+  id = number(codec, id);
+  if (codec->in != NULL) {
+    data = codec->find == NULL ? NULL : codec->find(codec->context, id, bytes);
+    expect(codec, data != NULL);
+  }
+  return data;
+}
+
+static const void *tensor_data(codec_t *codec, const cleave_tensor_view_t *tensor) {
   size_t bytes = 0;
-  if (tensor->data == NULL) {
-    cleave_wire_put_u32(writer->out, DATA_NONE);
-    return CLEAVE_OK;
-  }
-  if (!cleave_tensor_view_bytes(tensor, &bytes)) {
-    return cleave_error_set(writer->error, CLEAVE_ERROR_LIMIT, "a constant has no size");
-  }
-  if (tensor->dtype == CLEAVE_DTYPE_STRING) {
-    return write_strings(writer, tensor, bytes);
-  }
   uint32_t id = CLEAVE_INDEX_NONE;
-  if (writer->share != NULL) {
-    CLEAVE_TRY(writer->share(writer->context, tensor, bytes, &id, writer->error));
+  bool is_measured = measure(codec, tensor, &bytes);
+  part_t part = codec->in != NULL ? PART_NONE : choose_data(codec, tensor, bytes, is_measured, &id);
+  part = (part_t)below(codec, (uint32_t)part, PART_COUNT);
+  bool has_texts = tensor->dtype == CLEAVE_DTYPE_STRING;
+  expect(codec,
+         part == PART_NONE || (part == PART_KEPT_BACK ? codec->is_edit && !is_measured
+                                                      : is_measured && has_texts == (part == PART_TEXTS)));
+  if (has_failed(codec) || part == PART_NONE) {
+    return NULL;
   }
-  if (id != CLEAVE_INDEX_NONE) {
-    cleave_wire_put_u32(writer->out, DATA_SHARED);
-    cleave_wire_put_u32(writer->out, id);
-    return CLEAVE_OK;
-  }
-  cleave_wire_put_u32(writer->out, DATA_INLINE);
-  cleave_wire_put(writer->out, tensor->data, bytes, DATA_ALIGNMENT);
-  return CLEAVE_OK;
+  return part == PART_KEPT_BACK ? (const void *)kept_back
+         : part == PART_TEXTS   ? texts(codec, tensor->data, bytes / sizeof(const char *))
+         : part == PART_SHARED  ? find_shared(codec, tensor->data, id, bytes)
+                                : array(codec, tensor->data, bytes, 1, DATA_ALIGNMENT);
 }
 
-static const void *read_strings(reader_t *reader, size_t bytes) {
-  uint32_t count = cleave_wire_count(reader->in, MIN_TEXT);
-  if ((size_t)count * sizeof(char *) != bytes) {
-    reader->in->failed = true;
-  }
-  const char **strings = make(reader, count, sizeof *strings);
-  for (uint32_t k = 0; strings != NULL && k < count; k++) {
-    strings[k] = cleave_wire_named(reader->in);
-  }
-  return strings;
+/* What only tensors of regions have, and what they must be. */
+static void region_tensor(codec_t *codec, cleave_tensor_view_t *tensor) {
+  bool is_known = tensor->dtype == CLEAVE_DTYPE_UNKNOWN || cleave_dtype_size(tensor->dtype) > 0;
+  expect(codec, is_known && tensor->rank >= -1 && tensor->rank <= CLEAVE_MAX_RANK &&
+                    (tensor->rank <= 0 || tensor->dims != NULL) && tensor->storage >= CLEAVE_STORAGE_DENSE &&
+                    tensor->storage <= CLEAVE_STORAGE_ROW_SPARSE);
+  tensor->version = wide(codec, tensor->version);
+  tensor->layout = text(codec, tensor->layout);
+  tensor->is_weight = flag(codec, tensor->is_weight);
+  tensor->sparse = has_failed(codec) ? NULL : sparse(codec, tensor);
 }
 
-static void read_data(reader_t *reader, cleave_tensor_view_t *tensor) {
-  uint32_t kind = cleave_wire_index(reader->in, DATA_STRINGS + 1);
-  size_t bytes = 0;
-  if (kind == DATA_NONE) {
-    return;
+static void tensor_item(codec_t *codec, void *item) {
+  cleave_tensor_view_t *tensor = item;
+  bool has_dims = has_shape(tensor);
+  uint32_t rank = has_dims ? (uint32_t)tensor->rank : 0;
+  tensor->size = sizeof *tensor;
+  tensor->dtype = (cleave_dtype_t)(int32_t)number(codec, (uint32_t)tensor->dtype);
+  tensor->rank = (int32_t)number(codec, (uint32_t)tensor->rank);
+  tensor->dims = list(codec, has_dims ? tensor->dims : NULL, &rank, sizeof(int64_t));
+  expect(codec, tensor->dims == NULL ||
+                    (tensor->rank >= 0 && rank == (uint32_t)tensor->rank && rank <= CLEAVE_MAX_RANK));
+  tensor->storage = (cleave_storage_t)(int32_t)number(codec, (uint32_t)tensor->storage);
+  tensor->memory = codec->is_edit ? number(codec, tensor->memory) : CLEAVE_MEMORY_HOST;
+  if (!codec->is_edit) {
+    region_tensor(codec, tensor);
   }
-  if (!cleave_tensor_view_bytes(tensor, &bytes) ||
-      (kind == DATA_STRINGS) != (tensor->dtype == CLEAVE_DTYPE_STRING)) {
-    reader->in->failed = true;
-    return;
-  }
-  if (kind == DATA_INLINE) {
-    tensor->data = cleave_wire_take(reader->in, bytes, 1, DATA_ALIGNMENT);
-  } else if (kind == DATA_STRINGS) {
-    tensor->data = read_strings(reader, bytes);
-  } else {
-    uint32_t id = cleave_wire_u32(reader->in);
-    tensor->data = reader->find == NULL ? NULL : reader->find(reader->context, id, bytes);
-    reader->in->failed = reader->in->failed || tensor->data == NULL;
-  }
+  tensor->data = has_failed(codec) ? NULL : tensor_data(codec, tensor);
 }
 
-static cleave_status_t write_tensor(writer_t *writer, const cleave_tensor_view_t *tensor) {
-  cleave_wire_put_u32(writer->out, (uint32_t)tensor->dtype);
-  cleave_wire_put_u32(writer->out, (uint32_t)tensor->rank);
-  if (tensor->rank > 0) {
-    cleave_wire_put(writer->out, tensor->dims, (size_t)tensor->rank * sizeof(int64_t), sizeof(int64_t));
-  }
-  cleave_wire_put_u64(writer->out, tensor->version);
-  cleave_wire_put_text(writer->out, tensor->layout);
-  cleave_wire_put_u32(writer->out, (uint32_t)tensor->storage);
-  cleave_wire_put_u32(writer->out, tensor->is_weight);
-  write_sparse(writer, tensor);
-  return write_data(writer, tensor);
-}
-
-static void read_tensor(reader_t *reader, cleave_tensor_view_t *tensor) {
-  cleave_wire_in_t *in = reader->in;
-  *tensor = (cleave_tensor_view_t){.size = sizeof *tensor, .memory = CLEAVE_MEMORY_HOST};
-  tensor->dtype = (cleave_dtype_t)cleave_wire_u32(in);
-  tensor->rank = (int32_t)cleave_wire_u32(in);
-  if ((tensor->dtype != CLEAVE_DTYPE_UNKNOWN && cleave_dtype_size(tensor->dtype) == 0) || tensor->rank < -1 ||
-      tensor->rank > CLEAVE_MAX_RANK) {
-    in->failed = true;
-    tensor->rank = -1;
-  }
-  if (tensor->rank >= 0) {
-    tensor->dims =
-        cleave_wire_take(in, (size_t)tensor->rank, sizeof(int64_t), tensor->rank > 0 ? sizeof(int64_t) : 1);
-  }
-  tensor->version = cleave_wire_u64(in);
-  tensor->layout = cleave_wire_text(in);
-  tensor->storage = (cleave_storage_t)cleave_wire_index(in, CLEAVE_STORAGE_ROW_SPARSE + 1);
-  tensor->is_weight = cleave_wire_index(in, 2) == 1;
-  if (!in->failed) {
-    read_sparse(reader, tensor);
-  }
-  if (!in->failed) {
-    read_data(reader, tensor);
-  }
+static const cleave_tensor_view_t *optional_tensor(codec_t *codec, const cleave_tensor_view_t *tensor) {
+  return flag(codec, tensor != NULL) ? structs(codec, tensor, 1, sizeof *tensor, tensor_item) : NULL;
 }
 
 /* ---- attributes ---- */
 
-static cleave_status_t write_attribute(writer_t *writer, const cleave_attribute_view_t *attribute) {
-  cleave_wire_out_t *out = writer->out;
-  cleave_wire_put_text(out, attribute->name);
-  cleave_wire_put_u32(out, (uint32_t)attribute->kind);
-  switch (attribute->kind) {
-    case CLEAVE_ATTRIBUTE_INT: cleave_wire_put_u64(out, (uint64_t)attribute->i); break;
-    case CLEAVE_ATTRIBUTE_FLOAT: cleave_wire_put_f64(out, attribute->f); break;
-    case CLEAVE_ATTRIBUTE_STRING: cleave_wire_put_string(out, attribute->s, attribute->count); break;
-    case CLEAVE_ATTRIBUTE_INTS:
-      cleave_wire_put_u32(out, attribute->count);
-      cleave_wire_put(out, attribute->ints, attribute->count * sizeof(int64_t), sizeof(int64_t));
-      break;
-    case CLEAVE_ATTRIBUTE_FLOATS:
-      cleave_wire_put_u32(out, attribute->count);
-      cleave_wire_put(out, attribute->floats, attribute->count * sizeof(float), sizeof(float));
-      break;
-    case CLEAVE_ATTRIBUTE_STRINGS:
-      cleave_wire_put_u32(out, attribute->count);
-      for (uint32_t k = 0; k < attribute->count; k++) {
-        cleave_wire_put_text(out, attribute->strings[k]);
-      }
-      break;
-    case CLEAVE_ATTRIBUTE_TENSOR: return write_tensor(writer, attribute->tensor);
+/* A text of a region has a length, and may hold zero bytes. */
+static void attribute_text(codec_t *codec, cleave_attribute_view_t *attribute) {
+  if (codec->is_edit) {
+    attribute->s = text(codec, attribute->s);
+  } else if (codec->in != NULL) {
+    attribute->s = cleave_wire_string(codec->in, &attribute->count);
+  } else {
+    cleave_wire_put_string(codec->out, attribute->s, attribute->count);
   }
-  return CLEAVE_OK;
 }
 
-static void read_attribute(reader_t *reader, cleave_attribute_view_t *attribute) {
-  cleave_wire_in_t *in = reader->in;
-  *attribute = (cleave_attribute_view_t){.size = sizeof *attribute, .name = cleave_wire_named(in)};
-  uint32_t kind = cleave_wire_u32(in);
-  attribute->kind = (cleave_attribute_kind_t)kind;
+static void attribute_item(codec_t *codec, void *item) {
+  cleave_attribute_view_t *a = item;
+  a->size = sizeof *a;
+  a->name = name(codec, a->name);
+  uint32_t kind = number(codec, (uint32_t)a->kind);
+  a->kind = (cleave_attribute_kind_t)kind;
   switch (kind) {
-    case CLEAVE_ATTRIBUTE_INT: attribute->i = (int64_t)cleave_wire_u64(in); break;
-    case CLEAVE_ATTRIBUTE_FLOAT: attribute->f = cleave_wire_f64(in); break;
-    case CLEAVE_ATTRIBUTE_STRING: attribute->s = cleave_wire_string(in, &attribute->count); break;
-    case CLEAVE_ATTRIBUTE_INTS:
-      attribute->count = cleave_wire_u32(in);
-      attribute->ints = cleave_wire_take(in, attribute->count, sizeof(int64_t), sizeof(int64_t));
-      break;
-    case CLEAVE_ATTRIBUTE_FLOATS:
-      attribute->count = cleave_wire_u32(in);
-      attribute->floats = cleave_wire_take(in, attribute->count, sizeof(float), sizeof(float));
-      break;
+    case CLEAVE_ATTRIBUTE_INT: a->i = (int64_t)wide(codec, (uint64_t)a->i); break;
+    case CLEAVE_ATTRIBUTE_FLOAT: a->f = real(codec, a->f); break;
+    case CLEAVE_ATTRIBUTE_STRING: attribute_text(codec, a); break;
+    case CLEAVE_ATTRIBUTE_INTS: a->ints = list(codec, a->ints, &a->count, sizeof *a->ints); break;
+    case CLEAVE_ATTRIBUTE_FLOATS: a->floats = list(codec, a->floats, &a->count, sizeof *a->floats); break;
     case CLEAVE_ATTRIBUTE_STRINGS: {
-      attribute->count = cleave_wire_count(in, MIN_TEXT);
-      const char **strings = make(reader, attribute->count, sizeof *strings);
-      for (uint32_t k = 0; strings != NULL && k < attribute->count; k++) {
-        strings[k] = cleave_wire_named(in);
-      }
-      attribute->strings = strings;
+      a->count = number(codec, a->count);
+      part_t part = part_of(codec, a->strings, a->count);
+      a->strings = part == PART_SENT        ? texts(codec, a->strings, a->count)
+                   : part == PART_KEPT_BACK ? (const void *)kept_back
+                                            : NULL;
       break;
     }
-    case CLEAVE_ATTRIBUTE_TENSOR: {
-      cleave_tensor_view_t *tensor = make(reader, 1, sizeof *tensor);
-      if (tensor != NULL) {
-        read_tensor(reader, tensor);
-      }
-      attribute->tensor = tensor;
+    case CLEAVE_ATTRIBUTE_TENSOR:
+      a->tensor = optional_tensor(codec, a->tensor);
+      expect(codec, codec->is_edit || a->tensor != NULL);
       break;
-    }
-    default: in->failed = true;
+    default: expect(codec, codec->is_edit); /* the editor says what it thinks of it */
   }
 }
 
-static cleave_status_t write_attributes(writer_t *writer, const cleave_attribute_view_t *items,
-                                        uint32_t count) {
-  cleave_wire_put_u32(writer->out, count);
-  for (uint32_t k = 0; k < count; k++) {
-    CLEAVE_TRY(write_attribute(writer, &items[k]));
-  }
-  return CLEAVE_OK;
+static const cleave_attribute_view_t *attributes(codec_t *codec, const cleave_attribute_view_t *items,
+                                                 uint32_t *count) {
+  *count = number(codec, *count);
+  part_t part = part_of(codec, items, *count);
+  expect(codec, part != PART_SENT || codec->in == NULL ||
+                    *count <= (codec->in->length - codec->in->at) / MIN_ATTRIBUTE);
+  return part == PART_SENT        ? structs(codec, items, *count, sizeof *items, attribute_item)
+         : part == PART_KEPT_BACK ? (const void *)kept_back
+                                  : NULL;
 }
 
-static const cleave_attribute_view_t *read_attributes(reader_t *reader, uint32_t *out_count) {
-  *out_count = cleave_wire_count(reader->in, MIN_ATTRIBUTE);
-  cleave_attribute_view_t *items = make(reader, *out_count, sizeof *items);
-  for (uint32_t k = 0; items != NULL && k < *out_count && !reader->in->failed; k++) {
-    read_attribute(reader, &items[k]);
-  }
-  return items;
+/* ---- regions ---- */
+
+static void value_item(codec_t *codec, void *item) {
+  cleave_value_view_t *value = item;
+  value->size = sizeof *value;
+  value->name = name(codec, value->name);
+  value->producer = optional_index(codec, value->producer, codec->region->node_count);
+  value->is_output = flag(codec, value->is_output);
+  tensor_item(codec, &value->tensor);
 }
 
-/* ---- values and nodes ---- */
-
-static cleave_status_t write_values(writer_t *writer, const cleave_region_view_t *region) {
-  for (uint32_t k = 0; k < region->value_count; k++) {
-    const cleave_value_view_t *value = &region->values[k];
-    cleave_wire_put_text(writer->out, value->name);
-    cleave_wire_put_u32(writer->out, value->producer);
-    cleave_wire_put_u32(writer->out, value->is_output);
-    CLEAVE_TRY(write_tensor(writer, &value->tensor));
-  }
-  return CLEAVE_OK;
+static void node_item(codec_t *codec, void *item) {
+  cleave_node_view_t *node = item;
+  uint32_t values = codec->region->value_count;
+  node->size = sizeof *node;
+  node->op = name(codec, node->op);
+  node->domain = name(codec, node->domain);
+  node->name = name(codec, node->name);
+  node->opset_version = (int32_t)number(codec, (uint32_t)node->opset_version);
+  node->fusion = optional_index(codec, node->fusion, codec->region->fusion_count);
+  node->input_count = number(codec, node->input_count);
+  node->output_count = number(codec, node->output_count);
+  node->inputs = indices(codec, node->inputs, node->input_count, values, true);
+  node->outputs = indices(codec, node->outputs, node->output_count, values, true);
+  node->attributes = attributes(codec, node->attributes, &node->attribute_count);
 }
 
-static void read_values(reader_t *reader, cleave_region_view_t *region) {
-  cleave_value_view_t *values = make(reader, region->value_count, sizeof *values);
-  for (uint32_t k = 0; values != NULL && k < region->value_count && !reader->in->failed; k++) {
-    values[k] = (cleave_value_view_t){.size = sizeof *values, .name = cleave_wire_named(reader->in)};
-    values[k].producer = read_optional_index(reader, region->node_count);
-    values[k].is_output = cleave_wire_index(reader->in, 2) == 1;
-    read_tensor(reader, &values[k].tensor);
-  }
-  region->values = values;
+static void fusion_item(codec_t *codec, void *item) {
+  cleave_fusion_view_t *fusion = item;
+  fusion->size = sizeof *fusion;
+  fusion->rule = name(codec, fusion->rule);
+  fusion->node_count = count_of(codec, fusion->node_count, sizeof(uint32_t) + MIN_TEXT);
+  fusion->nodes = indices(codec, fusion->nodes, fusion->node_count, codec->region->node_count, false);
+  fusion->labels = texts(codec, fusion->labels, fusion->node_count);
 }
 
-static void write_indices(writer_t *writer, const uint32_t *indices, uint32_t count) {
-  cleave_wire_put(writer->out, indices, (size_t)count * sizeof *indices, sizeof *indices);
+static void list_item(codec_t *codec, void *item) {
+  cleave_attribute_list_t *own = item;
+  own->items = attributes(codec, own->items, &own->count);
 }
 
-static const uint32_t *read_indices(reader_t *reader, uint32_t count, uint32_t limit, bool may_be_none) {
-  const uint32_t *indices = cleave_wire_take(reader->in, count, sizeof *indices, sizeof *indices);
-  for (uint32_t k = 0; indices != NULL && k < count; k++) {
-    if (indices[k] >= limit && !(may_be_none && indices[k] == CLEAVE_INDEX_NONE)) {
-      reader->in->failed = true;
-    }
-  }
-  return indices;
+/* All fields. A region of an older header has none of the last three. */
+static void region_fields(codec_t *codec, cleave_region_view_t *r) {
+  r->name = name(codec, r->name);
+  r->rule = name(codec, r->rule);
+  r->hash = wide(codec, r->hash);
+  r->value_count = count_of(codec, r->value_count, MIN_VALUE);
+  r->node_count = count_of(codec, r->node_count, MIN_NODE);
+  r->fusion_count = count_of(codec, r->fusion_count, MIN_FUSION);
+  r->input_count = number(codec, r->input_count);
+  r->output_count = number(codec, r->output_count);
+  r->values = structs(codec, r->values, r->value_count, sizeof *r->values, value_item);
+  r->nodes = structs(codec, r->nodes, r->node_count, sizeof *r->nodes, node_item);
+  r->fusions = structs(codec, r->fusions, r->fusion_count, sizeof *r->fusions, fusion_item);
+  r->inputs = indices(codec, r->inputs, r->input_count, r->value_count, false);
+  r->outputs = indices(codec, r->outputs, r->output_count, r->value_count, false);
+  r->attributes = attributes(codec, r->attributes, &r->attribute_count);
+  bool has_lists = flag(codec, r->fusion_attributes != NULL);
+  r->fusion_attributes = has_lists ? structs(codec, r->fusion_attributes, r->fusion_count,
+                                             sizeof *r->fusion_attributes, list_item)
+                                   : NULL;
+  bool has_flops = flag(codec, r->flops != NULL);
+  r->flops = has_flops ? array(codec, r->flops, r->node_count, sizeof *r->flops, sizeof *r->flops) : NULL;
 }
-
-static cleave_status_t write_nodes(writer_t *writer, const cleave_region_view_t *region) {
-  for (uint32_t k = 0; k < region->node_count; k++) {
-    const cleave_node_view_t *node = &region->nodes[k];
-    cleave_wire_put_text(writer->out, node->op);
-    cleave_wire_put_text(writer->out, node->domain);
-    cleave_wire_put_text(writer->out, node->name);
-    cleave_wire_put_u32(writer->out, (uint32_t)node->opset_version);
-    cleave_wire_put_u32(writer->out, node->fusion);
-    cleave_wire_put_u32(writer->out, node->input_count);
-    cleave_wire_put_u32(writer->out, node->output_count);
-    write_indices(writer, node->inputs, node->input_count);
-    write_indices(writer, node->outputs, node->output_count);
-    CLEAVE_TRY(write_attributes(writer, node->attributes, node->attribute_count));
-  }
-  return CLEAVE_OK;
-}
-
-static void read_nodes(reader_t *reader, cleave_region_view_t *region) {
-  cleave_wire_in_t *in = reader->in;
-  cleave_node_view_t *nodes = make(reader, region->node_count, sizeof *nodes);
-  for (uint32_t k = 0; nodes != NULL && k < region->node_count && !in->failed; k++) {
-    cleave_node_view_t *node = &nodes[k];
-    *node = (cleave_node_view_t){.size = sizeof *node, .op = cleave_wire_named(in)};
-    node->domain = cleave_wire_named(in);
-    node->name = cleave_wire_named(in);
-    node->opset_version = (int32_t)cleave_wire_u32(in);
-    node->fusion = read_optional_index(reader, region->fusion_count);
-    node->input_count = cleave_wire_u32(in);
-    node->output_count = cleave_wire_u32(in);
-    node->inputs = read_indices(reader, node->input_count, region->value_count, true);
-    node->outputs = read_indices(reader, node->output_count, region->value_count, true);
-    node->attributes = read_attributes(reader, &node->attribute_count);
-  }
-  region->nodes = nodes;
-}
-
-/* ---- fusions and what a region says of itself ---- */
-
-static void write_fusions(writer_t *writer, const cleave_region_view_t *region) {
-  for (uint32_t f = 0; f < region->fusion_count; f++) {
-    const cleave_fusion_view_t *fusion = &region->fusions[f];
-    cleave_wire_put_text(writer->out, fusion->rule);
-    cleave_wire_put_u32(writer->out, fusion->node_count);
-    write_indices(writer, fusion->nodes, fusion->node_count);
-    for (uint32_t k = 0; k < fusion->node_count; k++) {
-      cleave_wire_put_text(writer->out, fusion->labels[k]);
-    }
-  }
-}
-
-static void read_fusions(reader_t *reader, cleave_region_view_t *region) {
-  cleave_wire_in_t *in = reader->in;
-  cleave_fusion_view_t *fusions = make(reader, region->fusion_count, sizeof *fusions);
-  for (uint32_t f = 0; fusions != NULL && f < region->fusion_count && !in->failed; f++) {
-    fusions[f] = (cleave_fusion_view_t){.size = sizeof *fusions, .rule = cleave_wire_named(in)};
-    uint32_t count = cleave_wire_count(in, sizeof(uint32_t) + MIN_TEXT);
-    fusions[f].nodes = read_indices(reader, count, region->node_count, false);
-    const char **labels = make(reader, count, sizeof *labels);
-    for (uint32_t k = 0; labels != NULL && k < count; k++) {
-      labels[k] = cleave_wire_named(in);
-    }
-    fusions[f].labels = labels;
-    fusions[f].node_count = count;
-  }
-  region->fusions = fusions;
-}
-
-static cleave_status_t write_additions(writer_t *writer, const cleave_region_view_t *region) {
-  bool has_additions = region->size > CLEAVE_REGION_VIEW_SIZE_REQUIRED;
-  CLEAVE_TRY(write_attributes(writer, region->attributes, has_additions ? region->attribute_count : 0));
-  bool has_lists = has_additions && region->fusion_attributes != NULL;
-  cleave_wire_put_u32(writer->out, has_lists ? region->fusion_count : 0);
-  for (uint32_t f = 0; has_lists && f < region->fusion_count; f++) {
-    const cleave_attribute_list_t *list = &region->fusion_attributes[f];
-    CLEAVE_TRY(write_attributes(writer, list->items, list->count));
-  }
-  bool has_flops = has_additions && region->flops != NULL;
-  cleave_wire_put_u32(writer->out, has_flops ? region->node_count : 0);
-  if (has_flops) {
-    cleave_wire_put(writer->out, region->flops, region->node_count * sizeof(double), sizeof(double));
-  }
-  return CLEAVE_OK;
-}
-
-static void read_additions(reader_t *reader, cleave_region_view_t *region) {
-  cleave_wire_in_t *in = reader->in;
-  region->attributes = read_attributes(reader, &region->attribute_count);
-  uint32_t count = cleave_wire_count(in, MIN_LIST);
-  in->failed = in->failed || (count != 0 && count != region->fusion_count);
-  cleave_attribute_list_t *lists = count == 0 ? NULL : make(reader, region->fusion_count, sizeof *lists);
-  for (uint32_t f = 0; lists != NULL && f < count && !in->failed; f++) {
-    lists[f].items = read_attributes(reader, &lists[f].count);
-  }
-  region->fusion_attributes = lists;
-  count = cleave_wire_u32(in);
-  in->failed = in->failed || (count != 0 && count != region->node_count);
-  region->flops = count == 0 ? NULL : cleave_wire_take(in, count, sizeof(double), sizeof(double));
-}
-
-/* ---- the whole ---- */
 
 cleave_status_t cleave_region_write(const cleave_region_view_t *region, cleave_region_share_t share,
                                     void *context, cleave_wire_out_t *out, cleave_error_t *error) {
-  writer_t writer = {.out = out, .share = share, .context = context, .error = error};
-  cleave_wire_put_text(out, region->name);
-  cleave_wire_put_text(out, region->rule);
-  cleave_wire_put_u64(out, region->hash);
-  cleave_wire_put_u32(out, region->value_count);
-  cleave_wire_put_u32(out, region->node_count);
-  cleave_wire_put_u32(out, region->fusion_count);
-  cleave_wire_put_u32(out, region->input_count);
-  cleave_wire_put_u32(out, region->output_count);
-  CLEAVE_TRY(write_values(&writer, region));
-  CLEAVE_TRY(write_nodes(&writer, region));
-  write_fusions(&writer, region);
-  write_indices(&writer, region->inputs, region->input_count);
-  write_indices(&writer, region->outputs, region->output_count);
-  CLEAVE_TRY(write_additions(&writer, region));
-  return out->failed ? cleave_error_out_of_memory(error) : CLEAVE_OK;
+  cleave_region_view_t copy = {0};
+  codec_t codec = {.out = out, .region = &copy, .share = share, .context = context, .error = error};
+  memcpy(&copy, region, region->size < sizeof copy ? CLEAVE_REGION_VIEW_SIZE_REQUIRED : sizeof copy);
+  region_fields(&codec, &copy);
+  return codec.status == CLEAVE_OK && out->failed ? cleave_error_out_of_memory(error) : codec.status;
 }
 
 cleave_status_t cleave_region_read(cleave_wire_in_t *in, cleave_arena_t *arena, cleave_region_find_t find,
                                    void *context, cleave_region_view_t *out_region, cleave_error_t *error) {
-  reader_t reader = {.in = in, .arena = arena, .find = find, .context = context};
-  cleave_region_view_t *region = out_region;
-  *region = (cleave_region_view_t){.size = sizeof *region};
-  region->name = cleave_wire_named(in);
-  region->rule = cleave_wire_named(in);
-  region->hash = cleave_wire_u64(in);
-  region->value_count = cleave_wire_count(in, MIN_VALUE);
-  region->node_count = cleave_wire_count(in, MIN_NODE);
-  region->fusion_count = cleave_wire_count(in, MIN_FUSION);
-  region->input_count = cleave_wire_u32(in);
-  region->output_count = cleave_wire_u32(in);
-  read_values(&reader, region);
-  read_nodes(&reader, region);
-  read_fusions(&reader, region);
-  region->inputs = read_indices(&reader, region->input_count, region->value_count, false);
-  region->outputs = read_indices(&reader, region->output_count, region->value_count, false);
-  read_additions(&reader, region);
-  if (reader.out_of_memory) {
-    return cleave_error_out_of_memory(error);
-  }
-  return in->failed ? cleave_error_set(error, CLEAVE_ERROR_FORMAT, "the description of a region is malformed")
-                    : CLEAVE_OK;
+  codec_t codec = {
+      .in = in, .arena = arena, .region = out_region, .find = find, .context = context, .error = error};
+  *out_region = (cleave_region_view_t){.size = sizeof *out_region};
+  region_fields(&codec, out_region);
+  return codec.status == CLEAVE_OK && in->failed
+             ? cleave_error_set(error, CLEAVE_ERROR_FORMAT, "the description of a region is malformed")
+             : codec.status;
+}
+
+/* ---- steps of an editor ---- */
+
+static codec_t edit_codec(const cleave_edit_wire_t *wire) {
+  return (codec_t){.out = wire->out, .in = wire->in, .arena = wire->arena, .is_edit = true};
+}
+
+void cleave_edit_wire_value(const cleave_edit_wire_t *wire, const char **value_name,
+                            const cleave_tensor_view_t **tensor) {
+  codec_t codec = edit_codec(wire);
+  *value_name = text(&codec, *value_name);
+  *tensor = optional_tensor(&codec, *tensor);
+}
+
+void cleave_edit_wire_node(const cleave_edit_wire_t *wire, cleave_new_node_t *node) {
+  codec_t codec = edit_codec(wire);
+  node->domain = text(&codec, node->domain);
+  node->op = text(&codec, node->op);
+  node->name = text(&codec, node->name);
+  node->inputs = list(&codec, node->inputs, &node->input_count, sizeof *node->inputs);
+  node->attributes = attributes(&codec, node->attributes, &node->attribute_count);
+  node->output_count = number(&codec, node->output_count);
+}
+
+void cleave_edit_wire_attribute(const cleave_edit_wire_t *wire, uint32_t *node,
+                                const cleave_attribute_view_t **attribute) {
+  codec_t codec = edit_codec(wire);
+  *node = number(&codec, *node);
+  bool is_there = flag(&codec, *attribute != NULL);
+  *attribute = is_there ? structs(&codec, *attribute, 1, sizeof **attribute, attribute_item) : NULL;
 }

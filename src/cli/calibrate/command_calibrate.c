@@ -149,44 +149,32 @@ static int check_options(calibrate_t *calibrate) {
 }
 
 /* Long: one table of options. */
-static int run(int argc, char **argv) {
+static int run(cleave_arguments_t *arguments) {
   calibrate_t calibrate = {.method = "minmax", .percentile = 99.99, .batch = 1};
   cleave_job_options_t *job = &calibrate.options;
   const cleave_option_t options[] = {
-      {"data", 0, CLEAVE_OPTION_TEXT, "DIR",
-       "what the model runs on: a folder with NAME.npy for each input NAME, or a file.npz, whose first "
-       "dimension counts samples; or ONNX test data, input_N.pb",
-       &job->data},
+      CLEAVE_TEXT(&job->data, "data", "DIR",
+                  "what the model runs on: a folder with NAME.npy for each input NAME, or a file.npz, whose "
+                  "first dimension counts samples; or ONNX test data, input_N.pb"),
       {"output", 'o', CLEAVE_OPTION_TEXT, "FILE", "where the ranges go, as JSON", &calibrate.output},
-      {"method", 0, CLEAVE_OPTION_TEXT, "NAME",
-       "minmax: all numbers; percentile: without the outermost; entropy: where 8 bits lose the least "
-       "information (default: minmax)",
-       &calibrate.method},
-      {"percentile", 0, CLEAVE_OPTION_NUMBER, "P",
-       "percent of the numbers of a value that its range holds, by --method percentile (default: 99.99)",
-       &calibrate.percentile},
-      {"samples", 0, CLEAVE_OPTION_INT, "N", "the first N samples (default: all)", &calibrate.samples},
-      {"batch", 0, CLEAVE_OPTION_INT, "N",
-       "samples of a run, if the model leaves their number open (default: 1)", &calibrate.batch},
-      {"backend", 0, CLEAVE_OPTION_TEXT, "NAME", "who runs what it can of the model (default: cpu)",
-       &job->backend},
-      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of a model script", &job->settings},
-      {"threads", 0, CLEAVE_OPTION_INT, "N", "threads (default: one per usable processor)", &job->threads},
-      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print the result as JSON", &calibrate.json},
+      CLEAVE_TEXT(&calibrate.method, "method", "NAME",
+                  "minmax: all numbers; percentile: without the outermost; entropy: where 8 bits lose the "
+                  "least information (default: minmax)"),
+      CLEAVE_NUMBER(
+          &calibrate.percentile, "percentile", "P",
+          "percent of the numbers of a value that its range holds, by --method percentile (default: 99.99)"),
+      CLEAVE_INT(&calibrate.samples, "samples", "N", "the first N samples (default: all)"),
+      CLEAVE_INT(&calibrate.batch, "batch", "N",
+                 "samples of a run, if the model leaves their number open (default: 1)"),
+      CLEAVE_TEXT(&job->backend, "backend", "NAME", "who runs what it can of the model (default: cpu)"),
+      CLEAVE_LIST(&job->settings, "set", "NAME=VALUE", "option of a model script"),
+      CLEAVE_INT(&job->threads, "threads", "N", "threads (default: one per usable processor)"),
+      CLEAVE_FLAG(&calibrate.json, "json", "print the result as JSON"),
   };
-  cleave_arguments_t arguments = {
-      .command = "calibrate",
-      .operands = "MODEL",
-      .about =
-          "Runs a model in float32 on data, and writes between which numbers each of its values lies,\n"
-          "for rules that compute with 8-bit integers (--ranges FILE of other commands).",
-      CLEAVE_OPTIONS(options),
-      .makes_sessions = true,
-      .min_operands = 1};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
-    job->model = arguments.found.items[0];
+  if (cleave_arguments_parse(arguments, CLEAVE_OPTIONS(options), &status)) {
+    job->model = arguments->found.items[0];
     status = check_options(&calibrate);
     if (status == CLEAVE_EXIT_OK) {
       status = work(&calibrate, &error) == CLEAVE_OK ? report(&calibrate) : cleave_output_error(&error);
@@ -195,7 +183,6 @@ static int run(int argc, char **argv) {
   cleave_calibration_destroy(calibrate.calibration);
   cleave_calibration_data_deinit(&calibrate.data);
   cleave_job_deinit(&calibrate.job);
-  cleave_arguments_free(&arguments);
   return status;
 }
 
@@ -203,4 +190,11 @@ const cleave_command_t cleave_command_calibrate = {
     .name = "calibrate",
     .summary = "find between which numbers the values of a model lie, for 8-bit integers",
     .order = 36,
-    .run = run};
+    .operands = "MODEL",
+    .about =
+        "Runs a model in float32 on data, and writes between which numbers each of its values lies,\n"
+        "for rules that compute with 8-bit integers (--ranges FILE of other commands).",
+    .makes_sessions = true,
+    .min_operands = 1,
+    .run = run,
+};

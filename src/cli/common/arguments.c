@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/common/command.h"
 #include "cli/common/common.h"
 #include "cli/common/output.h"
 
@@ -65,14 +64,15 @@ static void print_option(const cleave_option_t *option) {
 }
 
 static void print_help(const cleave_arguments_t *arguments) {
-  cleave_print("usage: cleave %s%s%s%s\n\n" CLEAVE_TRUSTED "\n\noptions:\n", arguments->command,
-               arguments->operands[0] == '\0' ? "" : " ", arguments->operands, " [options]",
-               arguments->about);
+  const cleave_command_t *command = arguments->command;
+  cleave_print("usage: cleave %s%s%s%s\n\n" CLEAVE_TRUSTED "\n\noptions:\n", command->name,
+               command->operands == NULL ? "" : " ", command->operands == NULL ? "" : command->operands,
+               " [options]", command->about);
   for (size_t k = 0; k < arguments->option_count; k++) {
     print_option(&arguments->options[k]);
   }
   size_t common_count = 0;
-  const cleave_option_t *common = cleave_common_options(arguments->makes_sessions, &common_count);
+  const cleave_option_t *common = cleave_common_options(arguments->command->makes_sessions, &common_count);
   for (size_t k = 0; k < common_count; k++) {
     print_option(&common[k]);
   }
@@ -82,14 +82,15 @@ static void print_help(const cleave_arguments_t *arguments) {
 
 /* ---- parsing ---- */
 
-static bool append(cleave_text_list_t *list, const char *item) {
-  const char **grown = cleave_reallocate((void *)list->items, list->count + 1, sizeof *grown);
-  if (grown == NULL) {
-    return false;
+static int append(cleave_arguments_t *arguments, cleave_text_list_t *list, const char *item) {
+  if (list->items == NULL) {
+    list->items = cleave_arena_allocate(&arguments->memory, (size_t)arguments->count, sizeof *list->items);
   }
-  list->items = grown;
+  if (list->items == NULL) {
+    return cleave_arguments_fail(arguments->command->name, "out of memory");
+  }
   list->items[list->count++] = item;
-  return true;
+  return CLEAVE_EXIT_OK;
 }
 
 static bool read_int(const char *text, int64_t *out_value) {
@@ -106,22 +107,21 @@ static bool read_number(const char *text, double *out_value) {
   return end != text && *end == '\0' && isfinite(*out_value) && *out_value >= 0.0;
 }
 
-static int set_option(const cleave_arguments_t *arguments, const cleave_option_t *option, const char *value) {
+static int set_option(cleave_arguments_t *arguments, const cleave_option_t *option, const char *value) {
   switch (option->kind) {
     case CLEAVE_OPTION_FLAG: *(bool *)option->target = true; return CLEAVE_EXIT_OK;
     case CLEAVE_OPTION_TEXT: *(const char **)option->target = value; return CLEAVE_EXIT_OK;
-    case CLEAVE_OPTION_LIST:
-      return append(option->target, value) ? CLEAVE_EXIT_OK
-                                           : cleave_arguments_fail(arguments->command, "out of memory");
+    case CLEAVE_OPTION_LIST: return append(arguments, option->target, value);
     case CLEAVE_OPTION_INT:
       if (!read_int(value, option->target)) {
-        return cleave_arguments_fail(arguments->command, "option '--%s': expected a whole number, found '%s'",
-                                     option->name, value);
+        return cleave_arguments_fail(arguments->command->name,
+                                     "option '--%s': expected a whole number, found '%s'", option->name,
+                                     value);
       }
       return CLEAVE_EXIT_OK;
     case CLEAVE_OPTION_NUMBER:
       if (!read_number(value, option->target)) {
-        return cleave_arguments_fail(arguments->command,
+        return cleave_arguments_fail(arguments->command->name,
                                      "option '--%s': expected a number that is not negative, found '%s'",
                                      option->name, value);
       }
@@ -159,7 +159,7 @@ static const cleave_option_t *find_option(const cleave_arguments_t *arguments, c
       find_long(arguments->options, arguments->option_count, argument + 2, length);
   if (option == NULL) {
     size_t count = 0;
-    const cleave_option_t *common = cleave_common_options(arguments->makes_sessions, &count);
+    const cleave_option_t *common = cleave_common_options(arguments->command->makes_sessions, &count);
     option = find_long(common, count, argument + 2, length);
   }
   if (option != NULL && argument[2 + length] == '=') {
@@ -178,59 +178,61 @@ static int fail_unknown(const cleave_arguments_t *arguments, const char *argumen
     cleave_nearest_offer(&nearest, wanted + 2, arguments->options[k].name);
   }
   size_t common_count = 0;
-  const cleave_option_t *common = cleave_common_options(arguments->makes_sessions, &common_count);
+  const cleave_option_t *common = cleave_common_options(arguments->command->makes_sessions, &common_count);
   for (size_t k = 0; argument[1] == '-' && k < common_count; k++) {
     cleave_nearest_offer(&nearest, wanted + 2, common[k].name);
   }
   if (nearest.name != NULL) {
     (void)snprintf(hint, sizeof hint, " (did you mean '--%s'?)", nearest.name);
   }
-  return cleave_arguments_fail(arguments->command, "option '%s' is unknown%s", wanted, hint);
+  return cleave_arguments_fail(arguments->command->name, "option '%s' is unknown%s", wanted, hint);
 }
 
-static int parse_option(cleave_arguments_t *arguments, int argc, char **argv, int *at) {
+static int parse_option(cleave_arguments_t *arguments, int *at) {
   const char *value = NULL;
-  const cleave_option_t *option = find_option(arguments, argv[*at], &value);
+  const cleave_option_t *option = find_option(arguments, arguments->texts[*at], &value);
   if (option == NULL) {
-    return fail_unknown(arguments, argv[*at]);
+    return fail_unknown(arguments, arguments->texts[*at]);
   }
   if (option->kind == CLEAVE_OPTION_FLAG) {
     if (value != NULL) {
-      return cleave_arguments_fail(arguments->command, "option '--%s' takes no value", option->name);
+      return cleave_arguments_fail(arguments->command->name, "option '--%s' takes no value", option->name);
     }
   } else if (value == NULL) {
-    if (*at + 1 >= argc) {
-      return cleave_arguments_fail(arguments->command, "option '--%s' needs a value: %s", option->name,
+    if (*at + 1 >= arguments->count) {
+      return cleave_arguments_fail(arguments->command->name, "option '--%s' needs a value: %s", option->name,
                                    option->value);
     }
-    value = argv[++*at];
+    value = arguments->texts[++*at];
   }
   return set_option(arguments, option, value);
 }
 
-bool cleave_arguments_parse(cleave_arguments_t *arguments, int argc, char **argv, int *out_exit) {
-  *out_exit = CLEAVE_EXIT_OK;
+bool cleave_arguments_parse(cleave_arguments_t *arguments, const cleave_option_t *options,
+                            size_t option_count, int *out_exit) {
+  const cleave_command_t *command = arguments->command;
+  size_t limit = command->max_operands == 0 ? command->min_operands : command->max_operands;
   bool only_operands = false;
-  size_t limit = arguments->max_operands == 0 ? arguments->min_operands : arguments->max_operands;
-  for (int at = 0; at < argc && *out_exit == CLEAVE_EXIT_OK; at++) {
-    const char *argument = argv[at];
+  arguments->options = options;
+  arguments->option_count = option_count;
+  *out_exit = CLEAVE_EXIT_OK;
+  for (int at = 0; at < arguments->count && *out_exit == CLEAVE_EXIT_OK; at++) {
+    const char *argument = arguments->texts[at];
     if (only_operands || argument[0] != '-' || argument[1] == '\0') {
-      if (arguments->found.count == limit) {
-        *out_exit = cleave_arguments_fail(arguments->command, "unexpected argument '%s'", argument);
-      } else if (!append(&arguments->found, argument)) {
-        *out_exit = cleave_arguments_fail(arguments->command, "out of memory");
-      }
+      *out_exit = arguments->found.count == limit
+                      ? cleave_arguments_fail(command->name, "unexpected argument '%s'", argument)
+                      : append(arguments, &arguments->found, argument);
     } else if (strcmp(argument, "--") == 0) {
       only_operands = true;
     } else if (strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0) {
       print_help(arguments);
       return false;
     } else {
-      *out_exit = parse_option(arguments, argc, argv, &at);
+      *out_exit = parse_option(arguments, &at);
     }
   }
-  if (*out_exit == CLEAVE_EXIT_OK && arguments->found.count < arguments->min_operands) {
-    *out_exit = cleave_arguments_fail(arguments->command, "expected %s", arguments->operands);
+  if (*out_exit == CLEAVE_EXIT_OK && arguments->found.count < command->min_operands) {
+    *out_exit = cleave_arguments_fail(command->name, "expected %s", command->operands);
   }
   if (*out_exit == CLEAVE_EXIT_OK) {
     *out_exit = cleave_common_apply();
@@ -240,10 +242,5 @@ bool cleave_arguments_parse(cleave_arguments_t *arguments, int argc, char **argv
 
 void cleave_arguments_free(cleave_arguments_t *arguments) {
   cleave_common_free();
-  cleave_free((void *)arguments->found.items);
-  for (size_t k = 0; k < arguments->option_count; k++) {
-    if (arguments->options[k].kind == CLEAVE_OPTION_LIST) {
-      cleave_free((void *)((cleave_text_list_t *)arguments->options[k].target)->items);
-    }
-  }
+  cleave_arena_deinit(&arguments->memory);
 }

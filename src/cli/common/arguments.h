@@ -6,9 +6,10 @@
 #ifndef CLEAVE_CLI_COMMON_ARGUMENTS_H
 #define CLEAVE_CLI_COMMON_ARGUMENTS_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
+
+#include "base/arena.h"
+#include "cli/common/command.h"
 
 typedef struct cleave_text_list {
   const char **items;
@@ -32,24 +33,35 @@ typedef struct cleave_option {
   void *target;
 } cleave_option_t;
 
+/* The usual ones, in tables of options. */
+#define CLEAVE_FLAG(target, name, help) \
+  { name, 0, CLEAVE_OPTION_FLAG, NULL, help, target }
+#define CLEAVE_TEXT(target, name, value, help) \
+  { name, 0, CLEAVE_OPTION_TEXT, value, help, target }
+#define CLEAVE_LIST(target, name, value, help) \
+  { name, 0, CLEAVE_OPTION_LIST, value, help, target }
+#define CLEAVE_INT(target, name, value, help) \
+  { name, 0, CLEAVE_OPTION_INT, value, help, target }
+#define CLEAVE_NUMBER(target, name, value, help) \
+  { name, 0, CLEAVE_OPTION_NUMBER, value, help, target }
+
 typedef struct cleave_arguments {
-  const char *command;
-  const char *operands; /* for the usage line: "MODEL" */
-  const char *about;    /* what the command does, in lines of at most 100 characters */
-  const cleave_option_t *options;
+  const cleave_command_t *command;
+  int count; /* of `texts`: what follows the command's name */
+  char **texts;
+  const cleave_option_t *options; /* set by parsing */
   size_t option_count;
-  size_t min_operands;
-  size_t max_operands;      /* 0: as many as min_operands */
-  bool makes_sessions;      /* it also has the options of sessions (cli/common/common.h) */
   cleave_text_list_t found; /* the operands, set by parsing */
+  cleave_arena_t memory;    /* of lists */
 } cleave_arguments_t;
 
-/* The table of options in a cleave_arguments_t, with its length. */
-#define CLEAVE_OPTIONS(table) .options = (table), .option_count = sizeof(table) / sizeof((table)[0])
+/* A table of options, and its length. */
+#define CLEAVE_OPTIONS(table) (table), sizeof(table) / sizeof((table)[0])
 
 /* Fills in the targets. True: go on. False: --help was printed, or an error was; exit with *out_exit. Lists
- * point into argv; free them with cleave_arguments_free. */
-bool cleave_arguments_parse(cleave_arguments_t *arguments, int argc, char **argv, int *out_exit);
+ * live as long as the arguments. */
+bool cleave_arguments_parse(cleave_arguments_t *arguments, const cleave_option_t *options,
+                            size_t option_count, int *out_exit);
 void cleave_arguments_free(cleave_arguments_t *arguments);
 
 /* "cleave run: <line>; see 'cleave run --help'" on standard error; returns the exit status for usage. */

@@ -6,12 +6,22 @@
 #ifndef CLEAVE_CLI_COMMON_COMMAND_H
 #define CLEAVE_CLI_COMMON_COMMAND_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
+struct cleave_arguments;
+
 typedef struct cleave_command {
   const char *name;
-  const char *summary; /* one line, for the list of commands */
-  int order;           /* in that list; smaller first */
-  /* `argv` without program and command name. Returns the exit status. */
-  int (*run)(int argc, char **argv);
+  const char *summary;  /* one line, for the list of commands */
+  int order;            /* in that list; smaller first */
+  const char *operands; /* for the usage line: "MODEL"; NULL: it has none */
+  const char *about;    /* what the command does, in lines of at most 100 characters */
+  size_t min_operands;
+  size_t max_operands; /* 0: as many as min_operands */
+  bool makes_sessions; /* it also has the options of sessions (cli/common/common.h) */
+  /* Parses its arguments (cli/common/arguments.h), and does what they say. Returns the exit status. */
+  int (*run)(struct cleave_arguments *arguments);
 } cleave_command_t;
 
 /* Exit statuses of all commands. */

@@ -31,50 +31,43 @@ static cleave_backend_option_t *backend_options; /* of `options` */
 static char **texts;                             /* that they point into */
 
 static const cleave_option_t TABLE[] = {
-    {"load", 0, CLEAVE_OPTION_LIST, "[NAME=]LIBRARY",
-     "load an accelerator library; rule files name it as their backend, by its own name or by NAME; may be "
-     "given many times. Libraries in the folders of CLEAVE_BACKEND_PATH are found by name",
-     &libraries},
-    {"isolate", 0, CLEAVE_OPTION_LIST, "NAME[=SECONDS]",
-     "run the library of this name in a process of its own: when it crashes, writes beyond its buffers, or "
-     "does not answer within SECONDS (default: 10 for questions, 120 to compile, 30 to run), the command "
-     "ends "
-     "with an error, and nothing else is harmed; may be given many times",
-     &isolated},
-    {"fallback", 0, CLEAVE_OPTION_FLAG, NULL,
-     "cpu takes over from a backend that fails in a run or whose device has no memory, and with --isolate "
-     "from a library that crashed or did not answer; with --plan: regions whose backend is missing or "
-     "refuses them run node by node on cpu",
-     &falls_back},
-    {"lenient", 0, CLEAVE_OPTION_FLAG, NULL,
-     "accept ONNX files with an operator set newer than the newest known one (read as that one), with "
-     "functions that do not import what they use, and with outputs of another shape than declared",
-     &is_lenient},
-    {"keep-dead", 0, CLEAVE_OPTION_FLAG, NULL,
-     "keep nodes that no output of the model needs; by default they are removed first", &keeps_dead},
-    {"configure", 0, CLEAVE_OPTION_LIST, "BACKEND.KEY=VALUE",
-     "set a key of a backend, right after it is loaded; may be given many times. 'cleave backends BACKEND "
-     "--ask KEY' prints its answer",
-     &settings},
-    {"log", 0, CLEAVE_OPTION_TEXT, "LEVEL",
-     "print messages of cleave and of libraries on standard error, up to this level: error, warning, "
-     "information or detail (default: none)",
-     &log_level},
-    {"script-time", 0, CLEAVE_OPTION_NUMBER, "SECONDS",
-     "time limit for all calls of rule files and model scripts together; beyond it the command fails. repl "
-     "and --watch start again at zero for each chunk and each reload (default: only each call has a limit)",
-     &script_seconds},
-    {"option", 0, CLEAVE_OPTION_LIST, "BACKEND.KEY=VALUE",
-     "option that a backend compiles its regions with; 'device' is the number of its device. May be given "
-     "many times; the last value of a key counts",
-     &options},
-    {"cache", 0, CLEAVE_OPTION_TEXT, "DIR",
-     "folder that keeps compiled regions for the next process, for backends that support this (default: the "
-     "environment's CLEAVE_CACHE, or none); see 'cleave cache'",
-     &folder},
-    {"cache-limit", 0, CLEAVE_OPTION_INT, "MIB",
-     "size limit of the folder; the least recently used regions are removed first (default: 2048)",
-     &limit_mb},
+    CLEAVE_LIST(
+        &libraries, "load", "[NAME=]LIBRARY",
+        "load an accelerator library; rule files name it as their backend, by its own name or by NAME; may "
+        "be given many times. Libraries in the folders of CLEAVE_BACKEND_PATH are found by name"),
+    CLEAVE_LIST(
+        &isolated, "isolate", "NAME[=SECONDS]",
+        "run the library of this name in a process of its own: when it crashes, writes beyond its buffers, "
+        "or does not answer within SECONDS (default: 10 for questions, 120 to compile, 30 to run), the "
+        "command ends with an error, and nothing else is harmed; may be given many times"),
+    CLEAVE_FLAG(&falls_back, "fallback",
+                "cpu takes over from a backend that fails in a run or whose device has no memory, and with "
+                "--isolate from a library that crashed or did not answer; with --plan: regions whose backend "
+                "is missing or refuses them run node by node on cpu"),
+    CLEAVE_FLAG(
+        &is_lenient, "lenient",
+        "accept ONNX files with an operator set newer than the newest known one (read as that one), with "
+        "functions that do not import what they use, and with outputs of another shape than declared"),
+    CLEAVE_FLAG(&keeps_dead, "keep-dead",
+                "keep nodes that no output of the model needs; by default they are removed first"),
+    CLEAVE_LIST(&settings, "configure", "BACKEND.KEY=VALUE",
+                "set a key of a backend, right after it is loaded; may be given many times. 'cleave backends "
+                "BACKEND --ask KEY' prints its answer"),
+    CLEAVE_TEXT(&log_level, "log", "LEVEL",
+                "print messages of cleave and of libraries on standard error, up to this level: error, "
+                "warning, information or detail (default: none)"),
+    CLEAVE_NUMBER(&script_seconds, "script-time", "SECONDS",
+                  "time limit for all calls of rule files and model scripts together; beyond it the command "
+                  "fails. repl and --watch start again at zero for each chunk and each reload (default: only "
+                  "each call has a limit)"),
+    CLEAVE_LIST(&options, "option", "BACKEND.KEY=VALUE",
+                "option that a backend compiles its regions with; 'device' is the number of its device. May "
+                "be given many times; the last value of a key counts"),
+    CLEAVE_TEXT(&folder, "cache", "DIR",
+                "folder that keeps compiled regions for the next process, for backends that support this "
+                "(default: the environment's CLEAVE_CACHE, or none); see 'cleave cache'"),
+    CLEAVE_INT(&limit_mb, "cache-limit", "MIB",
+               "size limit of the folder; the least recently used regions are removed first (default: 2048)"),
 };
 
 const cleave_option_t *cleave_common_options(bool makes_sessions, size_t *out_count) {
@@ -303,10 +296,6 @@ void cleave_common_free(void) {
   }
   cleave_free(texts);
   cleave_free(backend_options);
-  cleave_free((void *)libraries.items);
-  cleave_free((void *)isolated.items);
-  cleave_free((void *)settings.items);
-  cleave_free((void *)options.items);
   libraries = isolated = settings = options = (cleave_text_list_t){0};
   texts = NULL;
   backend_options = NULL;

@@ -49,33 +49,23 @@ typedef struct cleave_job {
 } cleave_job_t;
 
 /* Rows of tables of options that commands have in common; `job` is a cleave_job_options_t *. */
-#define CLEAVE_JOB_RULES(job)                                                                        \
-  {                                                                                                  \
-    "rules", 0, CLEAVE_OPTION_LIST, "FILE", "rule file; may be given many times, they run in order", \
-        &(job)->rules                                                                                \
-  }
+#define CLEAVE_JOB_RULES(job) \
+  CLEAVE_LIST(&(job)->rules, "rules", "FILE", "rule file; may be given many times, they run in order")
 #define CLEAVE_JOB_BACKEND(job) \
-  { "backend", 0, CLEAVE_OPTION_TEXT, "NAME", "the backend in place of the rule files'", &(job)->backend }
+  CLEAVE_TEXT(&(job)->backend, "backend", "NAME", "the backend in place of the rule files'")
 #define CLEAVE_JOB_SETTINGS(job) \
-  { "set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of a rule file or a model script", &(job)->settings }
-#define CLEAVE_JOB_RANGES(job)                                                                          \
-  {                                                                                                     \
-    "ranges", 0, CLEAVE_OPTION_TEXT, "FILE",                                                            \
-        "ranges of the model's values, as `cleave calibrate` writes them, for rules that compute with " \
-        "8-bit "                                                                                        \
-        "integers",                                                                                     \
-        &(job)->ranges                                                                                  \
-  }
-#define CLEAVE_JOB_SHAPES(job) \
-  { "shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &(job)->shapes }
-#define CLEAVE_JOB_INPUTS(job)                                                                           \
-  {"input", 0, CLEAVE_OPTION_LIST, "NAME=FILE", "input from a .npy or .pb file", &(job)->files},         \
-      {"data",      0, CLEAVE_OPTION_TEXT, "DIR", "inputs from a folder of an ONNX test: input_N.pb",    \
-       &(job)->data},                                                                                    \
-      CLEAVE_JOB_SHAPES(job),                                                                            \
-      {"seed", 0, CLEAVE_OPTION_INT, "N", "seed of all random values (default: 0)", &(job)->seed}, {     \
-    "threads", 0, CLEAVE_OPTION_INT, "N", "threads (default: one per usable processor)", &(job)->threads \
-  }
+  CLEAVE_LIST(&(job)->settings, "set", "NAME=VALUE", "option of a rule file or a model script")
+#define CLEAVE_JOB_RANGES(job)                                                                           \
+  CLEAVE_TEXT(&(job)->ranges, "ranges", "FILE",                                                          \
+              "ranges of the model's values, as `cleave calibrate` writes them, for rules that compute " \
+              "with 8-bit integers")
+#define CLEAVE_JOB_SHAPES(job) CLEAVE_LIST(&(job)->shapes, "shape", "NAME=SIZES", CLEAVE_SHAPE_HELP)
+#define CLEAVE_JOB_INPUTS(job)                                                                      \
+  CLEAVE_LIST(&(job)->files, "input", "NAME=FILE", "input from a .npy or .pb file"),                \
+      CLEAVE_TEXT(&(job)->data, "data", "DIR", "inputs from a folder of an ONNX test: input_N.pb"), \
+      CLEAVE_JOB_SHAPES(job),                                                                       \
+      CLEAVE_INT(&(job)->seed, "seed", "N", "seed of all random values (default: 0)"),              \
+      CLEAVE_INT(&(job)->threads, "threads", "N", "threads (default: one per usable processor)")
 
 /* Loads the model, settings for scripts included. */
 CLEAVE_MUST_USE cleave_status_t cleave_job_load(cleave_job_t *job, const cleave_job_options_t *options,

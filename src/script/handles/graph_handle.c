@@ -10,6 +10,14 @@ static const cleave_graph_t *graph_of(lua_State *state) {
   return cleave_script_of(state)->graph;
 }
 
+/* A field that one call pushes, of `graph` and, in `review`, of `proposal`. */
+#define PUSH(name, call)                                                     \
+  static void push_##name(lua_State *state, const cleave_handle_t *handle) { \
+    const cleave_graph_t *graph = graph_of(state);                           \
+    const cleave_proposal_t *proposal = cleave_script_of(state)->subject;    \
+    (void)handle, (void)graph, (void)proposal, (call);                       \
+  }
+
 /* ---- graph ---- */
 
 /* The list of nodes in topological order, made once per graph. */
@@ -87,20 +95,9 @@ static int call_topological(lua_State *state) {
   return 1;
 }
 
-static void push_topological(lua_State *state, const cleave_handle_t *handle) {
-  (void)handle;
-  lua_pushcfunction(state, call_topological);
-}
-
-static void push_graph_name(lua_State *state, const cleave_handle_t *handle) {
-  (void)handle;
-  lua_pushstring(state, cleave_strings_text(&graph_of(state)->strings, graph_of(state)->name));
-}
-
-static void push_graph_inputs(lua_State *state, const cleave_handle_t *handle) {
-  (void)handle;
-  cleave_handle_push_values(state, graph_of(state)->inputs.items, (uint32_t)graph_of(state)->inputs.count);
-}
+PUSH(topological, lua_pushcfunction(state, call_topological))
+PUSH(graph_name, lua_pushstring(state, cleave_strings_text(&graph->strings, graph->name)))
+PUSH(graph_inputs, cleave_handle_push_values(state, graph->inputs.items, (uint32_t)graph->inputs.count))
 
 static void push_graph_outputs(lua_State *state, const cleave_handle_t *handle) {
   (void)handle;
@@ -111,10 +108,7 @@ static void push_graph_outputs(lua_State *state, const cleave_handle_t *handle) 
   }
 }
 
-static void push_graph_node_count(lua_State *state, const cleave_handle_t *handle) {
-  (void)handle;
-  lua_pushinteger(state, (lua_Integer)graph_of(state)->live_node_count);
-}
+PUSH(graph_node_count, lua_pushinteger(state, (lua_Integer)graph->live_node_count))
 
 const cleave_handle_field_t cleave_graph_handle_fields[] = {
     {"nodes", push_graph_nodes, "cleave.node[]", "in topological order"},
@@ -173,20 +167,9 @@ static const cleave_proposal_t *proposal_of(lua_State *state) {
   return cleave_script_of(state)->subject;
 }
 
-static void push_proposal_nodes(lua_State *state, const cleave_handle_t *handle) {
-  (void)handle;
-  cleave_handle_push_nodes(state, proposal_of(state)->nodes, proposal_of(state)->node_count);
-}
-
-static void push_proposal_inputs(lua_State *state, const cleave_handle_t *handle) {
-  (void)handle;
-  cleave_handle_push_values(state, proposal_of(state)->inputs, proposal_of(state)->input_count);
-}
-
-static void push_proposal_outputs(lua_State *state, const cleave_handle_t *handle) {
-  (void)handle;
-  cleave_handle_push_values(state, proposal_of(state)->outputs, proposal_of(state)->output_count);
-}
+PUSH(proposal_nodes, cleave_handle_push_nodes(state, proposal->nodes, proposal->node_count))
+PUSH(proposal_inputs, cleave_handle_push_values(state, proposal->inputs, proposal->input_count))
+PUSH(proposal_outputs, cleave_handle_push_values(state, proposal->outputs, proposal->output_count))
 
 /* A sum over the proposal, or nil if a size is not known. */
 static void push_amount(lua_State *state, const char *what, double amount) {
@@ -201,45 +184,14 @@ static void push_amount(lua_State *state, const char *what, double amount) {
   cleave_handle_push_amount(state, amount);
 }
 
-static void push_proposal_flops(lua_State *state, const cleave_handle_t *handle) {
-  (void)handle;
-  push_amount(state, "flops", proposal_of(state)->flops);
-}
-
-static void push_proposal_bytes_in(lua_State *state, const cleave_handle_t *handle) {
-  (void)handle;
-  push_amount(state, "bytes_in", proposal_of(state)->bytes_in);
-}
-
-static void push_proposal_bytes_out(lua_State *state, const cleave_handle_t *handle) {
-  (void)handle;
-  push_amount(state, "bytes_out", proposal_of(state)->bytes_out);
-}
-
-static void push_proposal_bytes_saved(lua_State *state, const cleave_handle_t *handle) {
-  (void)handle;
-  push_amount(state, "bytes_saved", proposal_of(state)->bytes_saved);
-}
-
-static void push_proposal_rule(lua_State *state, const cleave_handle_t *handle) {
-  (void)handle;
-  lua_pushstring(state, proposal_of(state)->rule);
-}
-
-static void push_proposal_backend(lua_State *state, const cleave_handle_t *handle) {
-  (void)handle;
-  lua_pushstring(state, proposal_of(state)->backend);
-}
-
-static void push_proposal_node_count(lua_State *state, const cleave_handle_t *handle) {
-  (void)handle;
-  lua_pushinteger(state, proposal_of(state)->node_count);
-}
-
-static void push_proposal_fusion_count(lua_State *state, const cleave_handle_t *handle) {
-  (void)handle;
-  lua_pushinteger(state, proposal_of(state)->fusion_count);
-}
+PUSH(proposal_flops, push_amount(state, "flops", proposal->flops))
+PUSH(proposal_bytes_in, push_amount(state, "bytes_in", proposal->bytes_in))
+PUSH(proposal_bytes_out, push_amount(state, "bytes_out", proposal->bytes_out))
+PUSH(proposal_bytes_saved, push_amount(state, "bytes_saved", proposal->bytes_saved))
+PUSH(proposal_rule, lua_pushstring(state, proposal->rule))
+PUSH(proposal_backend, lua_pushstring(state, proposal->backend))
+PUSH(proposal_node_count, lua_pushinteger(state, proposal->node_count))
+PUSH(proposal_fusion_count, lua_pushinteger(state, proposal->fusion_count))
 
 const cleave_handle_field_t cleave_proposal_handle_fields[] = {
     {"nodes", push_proposal_nodes, "cleave.node[]", "in topological order"},

@@ -13,6 +13,14 @@ static cleave_node_t node_of(const cleave_handle_t *handle) {
   return (cleave_node_t){handle->index};
 }
 
+/* A field that one call pushes, of `graph` and `node`. */
+#define PUSH(name, call)                                                     \
+  static void push_##name(lua_State *state, const cleave_handle_t *handle) { \
+    const cleave_graph_t *graph = graph_of(state);                           \
+    cleave_node_t node = node_of(handle);                                    \
+    (void)graph, (void)node, (call);                                         \
+  }
+
 void cleave_handle_push_amount(lua_State *state, double amount) {
   if (amount >= 0.0) {
     lua_pushnumber(state, amount);
@@ -21,21 +29,10 @@ void cleave_handle_push_amount(lua_State *state, double amount) {
   }
 }
 
-static void push_op(lua_State *state, const cleave_handle_t *handle) {
-  lua_pushstring(state, cleave_node_op(graph_of(state), node_of(handle))->name);
-}
-
-static void push_domain(lua_State *state, const cleave_handle_t *handle) {
-  lua_pushstring(state, cleave_node_op(graph_of(state), node_of(handle))->domain);
-}
-
-static void push_name(lua_State *state, const cleave_handle_t *handle) {
-  lua_pushstring(state, cleave_node_name(graph_of(state), node_of(handle)));
-}
-
-static void push_index(lua_State *state, const cleave_handle_t *handle) {
-  lua_pushinteger(state, handle->index);
-}
+PUSH(op, lua_pushstring(state, cleave_node_op(graph, node)->name))
+PUSH(domain, lua_pushstring(state, cleave_node_op(graph, node)->domain))
+PUSH(name, lua_pushstring(state, cleave_node_name(graph, node)))
+PUSH(index, lua_pushinteger(state, handle->index))
 
 static void push_dtype(lua_State *state, const cleave_handle_t *handle) {
   cleave_value_t value = cleave_node_output(graph_of(state), node_of(handle), 0);
@@ -45,9 +42,7 @@ static void push_dtype(lua_State *state, const cleave_handle_t *handle) {
   lua_pushstring(state, cleave_dtype_name(dtype));
 }
 
-static void push_shape(lua_State *state, const cleave_handle_t *handle) {
-  cleave_handle_push_shape(state, graph_of(state), cleave_node_output(graph_of(state), node_of(handle), 0));
-}
+PUSH(shape, cleave_handle_push_shape(state, graph, cleave_node_output(graph, node, 0)))
 
 static void push_rank(lua_State *state, const cleave_handle_t *handle) {
   cleave_value_t value = cleave_node_output(graph_of(state), node_of(handle), 0);
@@ -71,17 +66,9 @@ static void push_flops(lua_State *state, const cleave_handle_t *handle) {
   cleave_handle_push_amount(state, cleave_op_flops(graph, node_of(handle)));
 }
 
-static void push_attributes(lua_State *state, const cleave_handle_t *handle) {
-  cleave_handle_push_view(state, CLEAVE_HANDLE_ATTRIBUTES, handle);
-}
-
-static void push_inputs(lua_State *state, const cleave_handle_t *handle) {
-  cleave_handle_push_view(state, CLEAVE_HANDLE_INPUTS, handle);
-}
-
-static void push_outputs(lua_State *state, const cleave_handle_t *handle) {
-  cleave_handle_push_view(state, CLEAVE_HANDLE_OUTPUTS, handle);
-}
+PUSH(attributes, cleave_handle_push_view(state, CLEAVE_HANDLE_ATTRIBUTES, handle))
+PUSH(inputs, cleave_handle_push_view(state, CLEAVE_HANDLE_INPUTS, handle))
+PUSH(outputs, cleave_handle_push_view(state, CLEAVE_HANDLE_OUTPUTS, handle))
 
 /* Nodes that read an output, each once, in the order of outputs and then of uses. */
 static void push_users(lua_State *state, const cleave_handle_t *handle) {
@@ -151,10 +138,7 @@ static int call_attr(lua_State *state) {
   return push_attribute_named(state, handle, luaL_checkstring(state, 2));
 }
 
-static void push_attr(lua_State *state, const cleave_handle_t *handle) {
-  (void)handle;
-  lua_pushcfunction(state, call_attr);
-}
+PUSH(attr, lua_pushcfunction(state, call_attr))
 
 const cleave_handle_field_t cleave_node_handle_fields[] = {
     {"op", push_op, "string", "name of its operator"},

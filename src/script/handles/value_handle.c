@@ -17,6 +17,14 @@ static cleave_value_t value_of(const cleave_handle_t *handle) {
   return (cleave_value_t){handle->index};
 }
 
+/* A field that one call pushes, of `graph` and `value`. */
+#define PUSH(name, call)                                                     \
+  static void push_##name(lua_State *state, const cleave_handle_t *handle) { \
+    const cleave_graph_t *graph = graph_of(state);                           \
+    cleave_value_t value = value_of(handle);                                 \
+    (void)graph, (void)value, (call);                                        \
+  }
+
 void cleave_handle_note_sizes(lua_State *state, cleave_value_t value, const char *what) {
   cleave_script_t *script = cleave_script_of(state);
   const cleave_graph_t *graph = script->graph;
@@ -125,9 +133,7 @@ static void push_dtype(lua_State *state, const cleave_handle_t *handle) {
   lua_pushstring(state, cleave_dtype_name((cleave_dtype_t)dtype));
 }
 
-static void push_shape(lua_State *state, const cleave_handle_t *handle) {
-  cleave_handle_push_shape(state, graph_of(state), value_of(handle));
-}
+PUSH(shape, cleave_handle_push_shape(state, graph, value))
 
 static void push_rank(lua_State *state, const cleave_handle_t *handle) {
   int rank = cleave_graph_value(graph_of(state), value_of(handle))->rank;
@@ -151,33 +157,13 @@ static void push_range(lua_State *state, const cleave_handle_t *handle) {
   lua_setfield(state, -2, "max");
 }
 
-static void push_name(lua_State *state, const cleave_handle_t *handle) {
-  lua_pushstring(state, cleave_value_name(graph_of(state), value_of(handle)));
-}
-
-static void push_index(lua_State *state, const cleave_handle_t *handle) {
-  lua_pushinteger(state, handle->index);
-}
-
-static void push_is_constant(lua_State *state, const cleave_handle_t *handle) {
-  lua_pushboolean(state, cleave_value_is_constant(graph_of(state), value_of(handle)));
-}
-
-static void push_is_input(lua_State *state, const cleave_handle_t *handle) {
-  lua_pushboolean(state, cleave_graph_value(graph_of(state), value_of(handle))->is_input);
-}
-
-static void push_is_output(lua_State *state, const cleave_handle_t *handle) {
-  lua_pushboolean(state, cleave_value_is_output(graph_of(state), value_of(handle)));
-}
-
-static void push_producer(lua_State *state, const cleave_handle_t *handle) {
-  cleave_handle_push_node(state, cleave_value_producer(graph_of(state), value_of(handle)));
-}
-
-static void push_uses_count(lua_State *state, const cleave_handle_t *handle) {
-  lua_pushinteger(state, cleave_graph_value(graph_of(state), value_of(handle))->use_count);
-}
+PUSH(name, lua_pushstring(state, cleave_value_name(graph, value)))
+PUSH(index, lua_pushinteger(state, handle->index))
+PUSH(is_constant, lua_pushboolean(state, cleave_value_is_constant(graph, value)))
+PUSH(is_input, lua_pushboolean(state, cleave_graph_value(graph, value)->is_input))
+PUSH(is_output, lua_pushboolean(state, cleave_value_is_output(graph, value)))
+PUSH(producer, cleave_handle_push_node(state, cleave_value_producer(graph, value)))
+PUSH(uses_count, lua_pushinteger(state, cleave_graph_value(graph, value)->use_count))
 
 /* Readers in the order of uses; a node that reads the value twice is listed twice. Graph outputs are left
  * out. */
@@ -210,10 +196,7 @@ static int call_value(lua_State *state) {
   return 1;
 }
 
-static void push_value(lua_State *state, const cleave_handle_t *handle) {
-  (void)handle;
-  lua_pushcfunction(state, call_value);
-}
+PUSH(value, lua_pushcfunction(state, call_value))
 
 const cleave_handle_field_t cleave_value_handle_fields[] = {
     {"dtype", push_dtype, "cleave.dtype|\"unknown\"", "of its elements"},

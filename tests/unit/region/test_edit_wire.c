@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the process of an isolated library says of itself and to the editor, as messages: what is read is what
 // was written, wrong as it may be, and nothing else can be read from other bytes.
-#include "backend/region/edit_wire.h"
-
 #include "backend/isolate/isolate_internal.h"
 #include "backend/region/region_wire.h"
 #include "unit.h"
@@ -28,9 +26,29 @@ static const int64_t DIMS[2] = {2, 3};
 static const float NUMBERS[6] = {1, 2, 3, 4, 5, 6};
 static const char *const WORDS[2] = {"a", NULL};
 
+typedef struct step {
+  cleave_arena_t arena;
+  cleave_new_node_t nodes[2];
+  const cleave_tensor_view_t *tensors[5];
+  const cleave_attribute_view_t *attribute;
+} step_t;
+
+static void go_over(const cleave_edit_wire_t *wire, step_t *step) {
+  const char *name = NULL;
+  uint32_t node = 3;
+  for (int k = 0; k < 2; k++) {
+    cleave_edit_wire_node(wire, &step->nodes[k]);
+  }
+  for (int k = 0; k < 5; k++) {
+    cleave_edit_wire_value(wire, &name, &step->tensors[k]);
+  }
+  cleave_edit_wire_attribute(wire, &node, &step->attribute);
+}
+
 static cleave_wire_out_t write_step(void) {
   const cleave_tensor_view_t tensor = {
       .size = sizeof tensor, .dtype = CLEAVE_DTYPE_F32, .rank = 2, .dims = DIMS, .data = NUMBERS};
+  const cleave_tensor_view_t type = {.size = sizeof type, .dtype = CLEAVE_DTYPE_F32, .rank = 2, .dims = DIMS};
   const cleave_tensor_view_t texts = {
       .size = sizeof texts, .dtype = CLEAVE_DTYPE_STRING, .rank = 1, .dims = DIMS, .data = WORDS};
   const cleave_tensor_view_t sparse = {.size = sizeof sparse,
@@ -52,40 +70,24 @@ static cleave_wire_out_t write_step(void) {
       {.name = "long", .kind = CLEAVE_ATTRIBUTE_FLOATS, .count = 100000, .floats = NUMBERS},
       {.name = "longer", .kind = CLEAVE_ATTRIBUTE_STRINGS, .count = 100000, .strings = WORDS},
       {.name = "none", .kind = (cleave_attribute_kind_t)77}};
+  step_t step = {.nodes = {{.op = "Op",
+                            .inputs = (const uint32_t[]){7, 8},
+                            .input_count = 2,
+                            .attributes = attributes,
+                            .attribute_count = sizeof attributes / sizeof attributes[0]},
+                           {.input_count = 3, .output_count = 5}},
+                 .tensors = {&tensor, &texts, &sparse, NULL, &type},
+                 .attribute = &attributes[6]};
   cleave_wire_out_t out = {0};
-  cleave_edit_put_text(&out, NULL);
-  cleave_edit_put_attributes(&out, attributes, sizeof attributes / sizeof attributes[0]);
-  cleave_edit_put_tensor(&out, &tensor, true);
-  cleave_edit_put_tensor(&out, &texts, true);
-  cleave_edit_put_tensor(&out, &sparse, true);
-  cleave_edit_put_tensor(&out, NULL, true);
-  cleave_edit_put_tensor(&out, &tensor, false);
-  cleave_edit_put_indices(&out, (uint32_t[]){7, 8}, 2);
-  cleave_edit_put_indices(&out, NULL, 3);
+  go_over(&(cleave_edit_wire_t){.out = &out}, &step);
   ck_assert(!out.failed);
   return out;
 }
 
-typedef struct step {
-  cleave_arena_t arena;
-  const cleave_attribute_view_t *attributes;
-  uint32_t attribute_count;
-  const cleave_tensor_view_t *tensors[5];
-  const uint32_t *indices[2];
-  uint32_t counts[2];
-} step_t;
-
 static bool read_step(const void *data, size_t length, step_t *step) {
   cleave_wire_in_t in = cleave_wire_read(data, length);
   *step = (step_t){0};
-  (void)cleave_wire_text(&in);
-  step->attributes = cleave_edit_attributes(&in, &step->arena, &step->attribute_count);
-  for (int k = 0; k < 5; k++) {
-    step->tensors[k] = cleave_edit_tensor(&in, &step->arena);
-  }
-  for (int k = 0; k < 2; k++) {
-    step->indices[k] = cleave_edit_indices(&in, &step->counts[k]);
-  }
+  go_over(&(cleave_edit_wire_t){.in = &in, .arena = &step->arena}, step);
   return cleave_wire_is_done(&in);
 }
 
@@ -93,8 +95,8 @@ UNIT_TEST(a_step_comes_back_as_wrong_as_it_was) {
   cleave_wire_out_t out = write_step();
   step_t step;
   ck_assert(read_step(out.data, out.length, &step));
-  const cleave_attribute_view_t *a = step.attributes;
-  ck_assert_uint_eq(step.attribute_count, 12);
+  const cleave_attribute_view_t *a = step.nodes[0].attributes;
+  ck_assert_uint_eq(step.nodes[0].attribute_count, 12);
   ck_assert(a[0].i == INT64_MIN && a[1].f == 0.1 && strcmp(a[2].s, "text") == 0);
   ck_assert(a[3].count == 2 && a[3].ints[1] == 3 && a[4].count == 6 && a[4].floats[5] == 6.0f);
   ck_assert(a[5].count == 2 && strcmp(a[5].strings[0], "a") == 0 && a[5].strings[1] == NULL);
@@ -107,8 +109,10 @@ UNIT_TEST(a_step_comes_back_as_wrong_as_it_was) {
   ck_assert_str_eq(((const char *const *)step.tensors[1]->data)[0], "a");
   ck_assert(step.tensors[2]->storage == CLEAVE_STORAGE_CSR && step.tensors[2]->data != NULL);
   ck_assert(step.tensors[3] == NULL && step.tensors[4]->data == NULL);
-  ck_assert(step.counts[0] == 2 && step.indices[0][1] == 8);
-  ck_assert(step.counts[1] == 3 && step.indices[1] == NULL);
+  ck_assert(step.nodes[0].input_count == 2 && step.nodes[0].inputs[1] == 8);
+  ck_assert(step.nodes[1].input_count == 3 && step.nodes[1].inputs == NULL);
+  ck_assert(step.nodes[1].op == NULL && step.nodes[1].attributes == NULL && step.nodes[1].output_count == 5);
+  ck_assert_str_eq(step.attribute->name, "t");
   cleave_arena_deinit(&step.arena);
   cleave_wire_deinit(&out);
 }
@@ -164,16 +168,18 @@ UNIT_TEST(steps_with_other_bytes_are_steps_or_refused) {
     step_t step;
     if (read_step(exact, length, &step)) {
       steps++;
-      for (uint32_t k = 0; step.attributes != NULL && step.attribute_count <= CLEAVE_EDIT_LIST_LIMIT &&
-                           k < step.attribute_count;
+      const cleave_new_node_t *node = &step.nodes[0];
+      for (uint32_t k = 0; node->attributes != NULL && node->attribute_count <= CLEAVE_EDIT_LIST_LIMIT &&
+                           k < node->attribute_count;
            k++) {
-        sum += walk_attribute(&step.attributes[k]);
+        sum += walk_attribute(&node->attributes[k]);
       }
+      sum += step.attribute == NULL ? 0 : walk_attribute(step.attribute);
       for (int k = 0; k < 5; k++) {
         sum += walk_tensor(step.tensors[k]);
       }
-      for (uint32_t k = 0; step.indices[0] != NULL && k < step.counts[0] && k < CLEAVE_EDIT_LIST_LIMIT; k++) {
-        sum += step.indices[0][k];
+      for (uint32_t k = 0; node->inputs != NULL && k < node->input_count && k < CLEAVE_EDIT_LIST_LIMIT; k++) {
+        sum += node->inputs[k];
       }
     }
     ck_assert_uint_le(step.arena.total, 65536 + 64 * length);
