@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/accesses.h"
 
-#include "engine/events.h"
-#include "engine/failures.h"
-#include "engine/queues.h"
-#include "engine/tasks.h"
+#include "engine/engine_types.h"
 
 void engine_task_begin(engine_task_t *task) {
   task->order = ++task->engine->order;

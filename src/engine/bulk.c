@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/bulk.h"
 
 #include <string.h>
 
-#include "engine/accesses.h"
-#include "engine/operations.h"
-#include "engine/run.h"
-#include "engine/tasks.h"
+#include "engine/engine_types.h"
 #include "system/clock.h"
 
 engine_bulk_t *engine_bulk_here(const cleave_engine_t *engine) {

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string.h>
 
-#include "engine/bulk.h"
-#include "engine/events.h"
-#include "engine/failures.h"
-#include "engine/operations.h"
-#include "engine/queues.h"
-#include "engine/run.h"
-#include "engine/tasks.h"
+#include "engine/engine_types.h"
 #include "system/threads.h"
 
 /* ---- devices ---- */

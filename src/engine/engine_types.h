@@ -218,4 +218,170 @@ struct cleave_engine {
   uint64_t fork_count; /* of the process when it was made */
 };
 
+/* tasks.c: Tasks: made and freed, known to the engine from push to end. With the lock held. */
+
+/* A task with room for `capacity` variables, all zero but for that; NULL: no memory. */
+engine_task_t *engine_task_take(cleave_engine_t *engine, uint32_t capacity);
+/* The same, never one of the free ones. */
+engine_task_t *engine_task_create(cleave_engine_t *engine, uint32_t capacity);
+/* Back to the free ones. */
+void engine_task_give(engine_task_t *task);
+/* Frees the free ones. */
+void engine_tasks_free(cleave_engine_t *engine);
+
+/* Into and out of the list of all that have not ended. */
+void engine_task_link(engine_task_t *task);
+void engine_task_unlink(engine_task_t *task);
+
+/* queues.c: Queues of ready tasks: the highest priority first, equal ones in order. With the lock held,
+ * unless said otherwise. */
+
+/* The task has all its variables: into its queue, or its thread is woken. */
+void engine_task_ready(engine_task_t *task);
+
+/* The first one, taken out; NULL: there is none. */
+engine_task_t *engine_queue_pop(engine_queue_t *queue);
+
+/* Wakes sleeping workers for what is ready: before the lock is given back, if something may have become
+ * ready. */
+void engine_wake_workers(cleave_engine_t *engine);
+/* The same, and gives the lock back. */
+void engine_unlock(cleave_engine_t *engine);
+
+/* Waits until something is ready or the engine stops. */
+void engine_queue_wait(engine_queue_t *queue);
+
+/* failures.c: Errors of operations, on their way to those who wait. With the lock held, unless said
+ * otherwise. */
+
+CLEAVE_MUST_USE cleave_status_t engine_failures_start(cleave_engine_t *engine, cleave_error_t *error);
+void engine_failures_end(cleave_engine_t *engine);
+
+/* A failure of the operation `name` (NULL: of none), with one reference. The engine remembers the oldest ones
+ * for who waits for all. If there is no memory, it is the engine's spare one, which says so. */
+engine_failure_t *engine_failure_create(cleave_engine_t *engine, const char *name,
+                                        const cleave_error_t *error);
+void engine_failure_release(engine_failure_t *failure);
+
+/* Takes the place of `*slot`. `failure` may be NULL. */
+void engine_failure_set(engine_failure_t **slot, engine_failure_t *failure);
+
+/* Does it still hold up operations? NULL does not. Without the lock. */
+static inline bool engine_failure_holds(const engine_failure_t *failure) {
+  return failure != NULL && !atomic_load_explicit(&failure->is_reported, memory_order_relaxed) &&
+         atomic_load_explicit(&failure->number, memory_order_relaxed) >
+             atomic_load_explicit(&failure->engine->reported, memory_order_relaxed);
+}
+
+/* Hands the error out and counts it as reported. Returns its status; CLEAVE_OK if it does not hold. */
+cleave_status_t engine_failure_report(engine_failure_t *failure, cleave_error_t *error);
+
+/* Reports the oldest failure that nobody was told of; all others count as reported, too. */
+cleave_status_t engine_failures_report(cleave_engine_t *engine, cleave_error_t *error);
+
+/* events.c: Streams of devices, and the events by which variables know what in them still uses them. With the
+ * lock held, unless said otherwise. */
+
+/* An event of the stream that nobody refers to, with one reference; NULL: no memory. */
+engine_event_t *engine_event_take(engine_stream_t *stream);
+void engine_event_release(engine_event_t *event);
+
+/* Room in task->events, and free events in the streams that may run the task: as many as it can hold at once,
+ * that of its last run and that of the next. False: no memory. */
+bool engine_events_reserve(engine_task_t *task);
+
+/* Appends to task->events, with a reference each, what its worker's `stream` (NULL: the host) must wait for.
+ */
+CLEAVE_MUST_USE cleave_status_t engine_events_collect(engine_task_t *task, const engine_stream_t *stream,
+                                                      cleave_error_t *error);
+void engine_events_drop(engine_task_t *task);
+
+/* Without the lock: the stream waits for the task's events, or this thread does if `stream` is NULL. */
+CLEAVE_MUST_USE cleave_status_t engine_events_wait(const engine_task_t *task, const engine_stream_t *stream,
+                                                   cleave_error_t *error);
+CLEAVE_MUST_USE cleave_status_t engine_event_synchronize(const engine_event_t *event, cleave_error_t *error);
+/* Without the lock: task->event is the stream's end now. */
+CLEAVE_MUST_USE cleave_status_t engine_event_record(const engine_task_t *task, cleave_error_t *error);
+
+/* The task, which was not skipped, has ended: its variables know task->event (NULL: all was done by then). */
+void engine_events_note(engine_task_t *task);
+
+/* The variable goes, or what it knows of streams is over. */
+void engine_events_forget(cleave_variable_t *variable);
+
+/* Creates or destroys the worker's stream, all events with it. */
+CLEAVE_MUST_USE cleave_status_t engine_stream_start(engine_worker_t *worker, cleave_error_t *error);
+void engine_stream_end(engine_worker_t *worker);
+
+/* accesses.c: Who has a variable, and who waits for it. With the lock held. */
+
+/* The task is in the order of pushes now; engine_access_add gives it variables, engine_task_submit lets it
+ * run. */
+void engine_task_begin(engine_task_t *task);
+/* It will need the variable, unless it has been asked for by this task already: writes come first. The task
+ * has room for it. */
+void engine_access_add(engine_task_t *task, cleave_variable_t *variable, bool is_write);
+void engine_task_submit(engine_task_t *task);
+
+/* The failure for which the task is skipped, or NULL. */
+engine_failure_t *engine_task_inherited(const engine_task_t *task);
+
+/* The task has ended: its variables go to those that wait for them, with its failure if it wrote them. */
+void engine_task_finish(engine_task_t *task);
+
+void engine_variable_free(cleave_variable_t *variable);
+
+/* operations.c: Operations: checked, made into tasks, pushed. */
+
+/* CLEAVE_ERROR_INVALID_ARGUMENT with what is wrong, or that the process was forked. */
+CLEAVE_MUST_USE cleave_status_t engine_operation_check(const cleave_engine_t *engine,
+                                                       const cleave_operation_info_t *info,
+                                                       cleave_error_t *error);
+
+/* Pushes what was checked, by itself. `operation` (or NULL) is what it is a run of. */
+CLEAVE_MUST_USE cleave_status_t engine_operation_push(cleave_engine_t *engine,
+                                                      const cleave_operation_info_t *info,
+                                                      cleave_operation_t *operation, cleave_error_t *error);
+
+/* With the lock held: where tasks for the device go. */
+void engine_task_place(engine_task_t *task, uint32_t device, uint32_t flags, int32_t priority);
+
+/* With the lock held, after engine_task_submit: gives the lock back; a serial engine runs it. */
+void engine_push_end(cleave_engine_t *engine);
+
+/* How often this process is a fork of another. */
+uint64_t engine_fork_count(void);
+
+/* run.c: Runs tasks: workers, the thread that waits for streams, and serial engines. */
+
+/* Does the calling thread run an operation of this engine? */
+bool engine_runs_here(const cleave_engine_t *engine);
+
+/* Bodies of threads: of a worker, and of the one that waits for streams on behalf of host tasks (an engine).
+ */
+void *engine_worker_main(void *worker);
+void *engine_watcher_main(void *engine);
+
+/* With the lock held, of a serial engine: runs what is ready, unless a thread does already. */
+void engine_drain(cleave_engine_t *engine);
+
+/* See cleave_operation_complete. */
+void engine_complete(engine_task_t *task, cleave_status_t status, const char *message);
+
+/* bulk.c: Bulks: what a thread pushes, joined into one task. */
+
+/* The bulk that this thread joins operations into; NULL: none. */
+engine_bulk_t *engine_bulk_here(const cleave_engine_t *engine);
+
+/* Does the operation, which was checked, fit into the thread's bulks? */
+bool engine_bulk_takes(const engine_bulk_t *bulk, const cleave_operation_info_t *info);
+CLEAVE_MUST_USE cleave_status_t engine_bulk_add(engine_bulk_t *bulk, const cleave_operation_info_t *info,
+                                                cleave_error_t *error);
+/* Pushes what the thread has joined; NULL and nothing joined are a no-op. */
+void engine_bulk_flush(engine_bulk_t *bulk);
+
+CLEAVE_MUST_USE cleave_status_t engine_bulks_start(cleave_engine_t *engine, cleave_error_t *error);
+/* Nobody pushes any more. */
+void engine_bulks_end(cleave_engine_t *engine);
+
 #endif /* CLEAVE_ENGINE_TYPES_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/events.h"
+#include "engine/engine_types.h"
 
 static engine_event_t *create_event(engine_stream_t *stream) {
   engine_event_t *event = cleave_allocate_zeroed(1, sizeof *event);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/failures.h"
+#include "engine/engine_types.h"
 
 #include <string.h>
 

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/operations.h"
 
 #include <string.h>
 
-#include "engine/accesses.h"
-#include "engine/events.h"
-#include "engine/queues.h"
-#include "engine/run.h"
-#include "engine/tasks.h"
+#include "engine/engine_types.h"
 #include "system/clock.h"
 
 static _Atomic uint64_t forks;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/queues.h"
+#include "engine/engine_types.h"
 
 /* How often a worker that finds nothing looks again before it sleeps: a few microseconds, about what it costs
  * to sleep and to be woken. */

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/run.h"
 
-#include "engine/accesses.h"
-#include "engine/events.h"
-#include "engine/failures.h"
-#include "engine/queues.h"
-#include "engine/tasks.h"
+#include "engine/engine_types.h"
 #include "system/clock.h"
 
 /* The engine whose operation this thread runs. */

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string.h>
 
-#include "engine/accesses.h"
-#include "engine/bulk.h"
-#include "engine/events.h"
-#include "engine/failures.h"
-#include "engine/operations.h"
-#include "engine/queues.h"
-#include "engine/run.h"
-#include "engine/tasks.h"
+#include "engine/engine_types.h"
 
 cleave_status_t cleave_variable_create(cleave_engine_t *engine, const char *name,
                                        cleave_variable_t **out_variable, cleave_error_t *error) {

@@ -3,7 +3,7 @@
 // labels leave gaps; if a gap is used up, the smallest surrounding range of labels that is thin enough is
 // spread out evenly. Inserting costs O(log n) amortised.
 
-#include "graph/order_list.h"
+#include "graph/contraction.h"
 
 #define LABEL_BITS 62
 #define LABEL_END (UINT64_C(1) << LABEL_BITS)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "imperative/memory_pool.h"
+#include "imperative/imperative.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors to JSON and back, bit by bit. What is read is hostile: nothing is made before the shape is known to
 // fit, and numbers that the dtype cannot hold are refused.
-#include "json/json_tensor.h"
+#include "json/json_attribute.h"
 
 #include <math.h>
 #include <string.h>

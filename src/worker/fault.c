@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A handler that only reads tables made before and writes a record; then the crash takes its course.
 #define _GNU_SOURCE  // REG_ERR
-#include "worker/fault.h"
+#include "worker/worker.h"
 
 #include <signal.h>
 #include <stdatomic.h>

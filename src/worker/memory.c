@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Address space costs nothing: every buffer has GUARD bytes before and behind it that nobody can touch, so
 // that a loop which runs too far faults long before it reaches something else.
-#include "worker/memory.h"
+#include "worker/worker.h"
 
 #include <string.h>
 #include <sys/mman.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small constants go along in messages; large ones as memory that is written once here, sealed, and mapped by
 // the worker. This process keeps neither the memory nor the descriptor.
-#include "backend/process/worker_constants.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/registry/library_rules.h"
+#include "backend/registry/registry_entry.h"
 
 typedef struct question {
   const cleave_backend_handle_t *handle;

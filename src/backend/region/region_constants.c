@@ -3,7 +3,7 @@
 // elements of a sparse one with their places.
 #include <string.h>
 
-#include "backend/region/region_reader.h"
+#include "backend/region/region_file.h"
 #include "backend/region/view.h"
 #include "tensor/npy.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/region/region_reader.h"
+#include "backend/region/region_file.h"
 #include "backend/region/view.h"
 
 enum { MAX_BYTES = 1 << 30, VERSION = 1 };

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "backend/isolate/isolate.h"
-#include "backend/registry/isolation_policy.h"
+#include "backend/registry/registry_entry.h"
 #include "backend/registry/registry.h"
 
 uint32_t cleave_backend_count(cleave_context_t *context) {

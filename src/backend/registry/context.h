@@ -9,7 +9,7 @@
 
 #include <stdatomic.h>
 
-#include "backend/registry/isolation_policy.h"
+#include "backend/registry/registry_entry.h"
 #include "backend/registry/registry.h"
 #include "base/array.h"
 #include "system/log.h"

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "backend/registry/library_rules.h"
+#include "backend/registry/registry_entry.h"
 #include "ops/custom.h"
 
 struct cleave_extensions {

@@ -7,7 +7,7 @@
 
 #include "backend/isolate/isolate.h"
 #include "backend/region/view.h"
-#include "backend/registry/library_rules.h"
+#include "backend/registry/registry_entry.h"
 #include "graph/order.h"
 
 enum { ATTRIBUTE_LIMIT = 256, ATTRIBUTE_NAME_LIMIT = 63, ATTRIBUTE_TEXT_LIMIT = 65536 };

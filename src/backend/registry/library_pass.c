@@ -7,7 +7,7 @@
 
 #include "backend/region/tensor_copy.h"
 #include "backend/region/view.h"
-#include "backend/registry/library_rules.h"
+#include "backend/registry/registry_entry.h"
 #include "graph/order.h"
 #include "partition/rewrite/editor.h"
 

@@ -2,7 +2,7 @@
 // A rule of a library at work: its library is in use, and its failures name it.
 #include <stdio.h>
 
-#include "backend/registry/library_rules.h"
+#include "backend/registry/registry_entry.h"
 
 cleave_status_t cleave_library_rule_enter(cleave_rule_kind_t kind, const cleave_named_rule_use_t *use,
                                           cleave_library_rule_t *out_rule, cleave_error_t *error) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a library brings in rules is checked when it is loaded, so that whoever uses it later finds every
 // function that it needs.
-#include "backend/registry/library_rules.h"
+#include "backend/registry/registry_entry.h"
 
 #include <string.h>
 

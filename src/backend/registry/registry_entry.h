@@ -7,10 +7,17 @@
 #ifndef CLEAVE_BACKEND_REGISTRY_REGISTRY_ENTRY_H
 #define CLEAVE_BACKEND_REGISTRY_REGISTRY_ENTRY_H
 
+#include <pthread.h>
+
 #include "backend/isolate/isolate.h"
 #include "backend/library/library.h"
 #include "backend/registry/context.h"
 #include "backend/registry/extensions.h"
+#include "backend/registry/registry.h"
+#include "base/array.h"
+#include "base/status.h"
+#include "partition/pattern/named_rules.h"
+#include "partition/rewrite/editor.h"
 
 typedef struct cleave_registry_entry cleave_registry_entry_t;
 
@@ -79,5 +86,73 @@ CLEAVE_MUST_USE cleave_status_t cleave_registry_load_entry(cleave_context_t *con
                                                            cleave_error_t *error);
 /* Loads what the folders of the context hold, once. */
 void cleave_registry_search(cleave_context_t *context);
+
+/* isolation_policy.c: Which libraries are isolated when they are loaded, and how (cleave_backend_isolate).
+ * Thread-safe. */
+
+typedef struct cleave_isolation_policy {
+  char name[64];
+  cleave_isolation_options_t options;
+} cleave_isolation_policy_t;
+
+/* Those of a context. */
+typedef struct cleave_isolation_policies {
+  pthread_mutex_t lock;
+  CLEAVE_ARRAY(cleave_isolation_policy_t) list;
+} cleave_isolation_policies_t;
+
+#define CLEAVE_ISOLATION_POLICIES_INIT \
+  { .lock = PTHREAD_MUTEX_INITIALIZER }
+
+/* Is this library to be isolated? `name` NULL: is any? *out_options as they were given. */
+bool cleave_isolation_policy_find(cleave_context_t *context, const char *name,
+                                  cleave_isolation_options_t *out_options);
+
+/* The library of this name is isolated from now on, as the options say (NULL: as usual). */
+CLEAVE_MUST_USE cleave_status_t cleave_isolation_policy_set(cleave_context_t *context, const char *name,
+                                                            const cleave_isolation_options_t *options,
+                                                            cleave_error_t *error);
+
+/* The options with all fields that this program knows; zeros for those that are younger than the caller. */
+cleave_isolation_options_t cleave_isolation_options_copy(const cleave_isolation_options_t *options);
+
+/* library_rules.c: Partitioners and passes of loaded libraries as rules. */
+
+/* Checks what a library brings and adds it, all or nothing. */
+CLEAVE_MUST_USE cleave_status_t cleave_library_rules_take(const cleave_backend_handle_t *library,
+                                                          cleave_error_t *error);
+void cleave_library_rules_leave(const cleave_backend_handle_t *library);
+
+/* Asks a backend that has `backward` for the gradients of a region. CLEAVE_ERROR_UNSUPPORTED, with `reason`
+ * alone: it has none of this region. */
+CLEAVE_MUST_USE cleave_status_t cleave_library_backward(const cleave_backend_handle_t *library,
+                                                        cleave_editor_t *editor,
+                                                        cleave_backward_request_t *request,
+                                                        cleave_message_t *reason, cleave_error_t *error);
+
+/* ---- shared by the files that bind ---- */
+
+/* What stands behind a named rule. */
+typedef struct cleave_library_rule {
+  const cleave_backend_handle_t *library; /* retained while in use */
+  const cleave_custom_partitioner_t *partitioner;
+  const cleave_custom_pass_t *pass;
+} cleave_library_rule_t;
+
+/* Looks it up again, and retains the library. */
+CLEAVE_MUST_USE cleave_status_t cleave_library_rule_enter(cleave_rule_kind_t kind,
+                                                          const cleave_named_rule_use_t *use,
+                                                          cleave_library_rule_t *out_rule,
+                                                          cleave_error_t *error);
+void cleave_library_rule_leave(const cleave_library_rule_t *rule);
+
+void cleave_library_partitioner_bind(const cleave_named_rule_t *named, cleave_rule_t *rule);
+void cleave_library_pass_bind(const cleave_named_rule_t *named, cleave_rule_t *rule);
+
+/* "partitioner 'x' of library 'y': <function>: <message>" as an error, with a status that a rule may have. */
+cleave_status_t cleave_library_rule_fail(const cleave_library_rule_t *rule,
+                                         const cleave_named_rule_use_t *use, const char *function,
+                                         cleave_status_t status, cleave_message_t *message,
+                                         cleave_error_t *error);
 
 #endif /* CLEAVE_BACKEND_REGISTRY_REGISTRY_ENTRY_H */

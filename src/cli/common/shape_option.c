@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "cli/common/size_finder.h"
+#include "cli/common/sizes.h"
 
 /* A size, or `?`; the end of it in *out_end. */
 static bool read_size(const char *text, int64_t *out_size, const char **out_end) {

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/common/size_finder.h"
 #include "graph/clone.h"
 #include "ops/infer.h"
 #include "partition/plan/plan_read.h"

@@ -11,6 +11,7 @@
 
 #include "base/array.h"
 #include "cli/common/arguments.h"
+#include "graph/graph.h"
 #include "partition/plan/plan_document.h"
 #include "tensor/tensor.h"
 
@@ -67,5 +68,41 @@ void cleave_sizes_deinit(cleave_sizes_t *sizes);
 void cleave_sizes_print(const cleave_sizes_t *sizes, cleave_text_t *text);
 /* [{"name": "N", "value": "4", "from": "given"}]. */
 json_t *cleave_sizes_json(const cleave_sizes_t *sizes);
+
+/* ---- size_finder ---- */
+
+/* Inside the search for sizes: sizes.c, which finds them, and shape_option.c, which reads what --shape says.
+ */
+typedef struct cleave_size_finder {
+  const cleave_graph_t *model;
+  const cleave_graph_t *graph; /* the model, with what inference makes of inputs of unknown shape */
+  const cleave_size_request_t *request;
+  cleave_sizes_t *sizes;
+  size_t symbol_count;
+  int64_t *symbols;              /* by number; -1: not known */
+  cleave_size_source_t *sources; /* by symbol */
+  uint32_t *shape_of;            /* by input: the --shape that gives it, or NONE */
+} cleave_size_finder_t;
+
+static inline const char *cleave_size_input_name(const cleave_size_finder_t *finder, size_t index) {
+  return cleave_value_name(finder->graph, finder->graph->inputs.items[index]);
+}
+
+/* As the model has it. */
+static inline const cleave_value_record_t *cleave_size_origin(const cleave_size_finder_t *finder,
+                                                              size_t index) {
+  return cleave_graph_value(finder->model, finder->model->inputs.items[index]);
+}
+
+/* The symbol called by the first `length` characters; the count of symbols: none. */
+size_t cleave_size_find_symbol(const cleave_size_finder_t *finder, const char *text, size_t length);
+
+/* Reads one --shape: of an input before that of a size with the same name. Names may have '=' in them. */
+CLEAVE_MUST_USE cleave_status_t cleave_size_take_option(cleave_size_finder_t *finder, size_t index,
+                                                        cleave_error_t *error);
+/* What --shape says of an input that it gives; `?` alone leaves open all that the model does. */
+CLEAVE_MUST_USE cleave_status_t cleave_size_given_shape(const cleave_size_finder_t *finder, size_t input,
+                                                        int32_t *out_rank, int64_t *dims,
+                                                        cleave_error_t *error);
 
 #endif /* CLEAVE_CLI_COMMON_SIZES_H */

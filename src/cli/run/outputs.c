@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writing the outputs of a run.
-#include "cli/run/outputs.h"
+#include "cli/run/report.h"
 
 #include "cli/common/load.h"
 #include "runtime/model/model.h"

@@ -6,12 +6,133 @@
 #include <jansson.h>
 
 #include "base/array.h"
+#include "cleave/server.h"
 #include "cli/common/job.h"
-#include "cli/run/outputs.h"
-#include "cli/run/requests.h"
-#include "cli/run/stages.h"
+#include "distributed/stage.h"
 #include "tools/profile/profile.h"
 #include "tools/verify/check.h"
+
+/* stages.c: `mpirun -n N cleave run`: each process runs one of the N stages of the plan. All do the same with
+ * the command line, as far as the plan; process 0 prints, writes outputs and checks them. */
+
+/* Of one process; times are means of the requests. */
+typedef struct cleave_run_process {
+  double compute_ms;
+  double waited_ms;
+  double sent_bytes;   /* in a request, outputs of the model included */
+  double packed_bytes; /* weights as backends have packed them */
+  double peak_mb;
+} cleave_run_process_t;
+
+typedef struct cleave_run_stages {
+  cleave_communicator_t *communicator; /* NULL: nobody but this process runs */
+  cleave_stage_t *stage;
+  cleave_run_process_t *processes; /* by rank; NULL before cleave_run_stages_gather */
+} cleave_run_stages_t;
+
+/* Is this one of several processes? */
+bool cleave_run_stages_exist(const cleave_run_stages_t *stages);
+
+/* The stage of this process, of a job that has a plan, and its session, which becomes that of the job.
+ * `status` says how the job fared so far; if one process fails, all do. `concurrency` as in
+ * cleave_stage_source_t. */
+CLEAVE_MUST_USE cleave_status_t cleave_run_stages_make(cleave_run_stages_t *stages, cleave_job_t *job,
+                                                       int64_t concurrency, cleave_status_t status,
+                                                       cleave_error_t *error);
+
+/* Runs requests; process 0 has the outputs of the last one in the job then. */
+CLEAVE_MUST_USE cleave_status_t cleave_run_stages_run(cleave_run_stages_t *stages, cleave_job_t *job,
+                                                      cleave_stage_load_t *load, cleave_error_t *error);
+
+/* All fail if process 0 does, which alone writes and checks. */
+CLEAVE_MUST_USE cleave_status_t cleave_run_stages_agree(const cleave_run_stages_t *stages,
+                                                        cleave_status_t status, cleave_error_t *error);
+
+/* Collects what the processes have to say about the last run, which was of so many requests. */
+CLEAVE_MUST_USE cleave_status_t cleave_run_stages_gather(cleave_run_stages_t *stages, const cleave_job_t *job,
+                                                         int64_t requests, cleave_error_t *error);
+
+/* Nothing, and null, if nothing was gathered. */
+void cleave_run_stages_print(const cleave_run_stages_t *stages);
+json_t *cleave_run_stages_json(const cleave_run_stages_t *stages);
+
+/* Before the job is: its session is of a model that the stage has. */
+void cleave_run_stages_deinit(cleave_run_stages_t *stages, cleave_job_t *job);
+
+/* requests.c: `cleave run --requests N --concurrency K`: N runs of the model for K clients. Sessions are as
+ * many as have processors of their own, over the same plan; they share the model's weights, and what backends
+ * packed of them. With --batch-window, a server (cleave/server.h) joins requests that wait at the same time.
+ *
+ * The load is closed: as soon as a client's request is answered, its next one begins. The latency of a
+ * request has the time in which it waits for a session. */
+
+typedef struct cleave_run_requests {
+  int64_t count;       /* N; 0: no requests are asked for */
+  int64_t concurrency; /* K */
+  int64_t batch_limit; /* requests that may run as one; 1 without --batch-window */
+  const char *window;  /* --batch-window as it was given, or NULL */
+  double window_ms;
+  int64_t session_count;
+  cleave_session_t **sessions; /* without batches: the first is the job's, the others are owned */
+  cleave_model_t *model;       /* with batches: before it is bound */
+  cleave_server_t *server;     /* with batches */
+  cleave_tensor_t **outputs;   /* with batches: per client those of its last request */
+  uint32_t output_count;
+  double *times;  /* per request in ms; sorted in the end */
+  double seconds; /* from the first request's begin to the last one's end */
+  double joined;  /* requests per run of a session, on average */
+} cleave_run_requests_t;
+
+/* Before the options are read. */
+#define CLEAVE_RUN_REQUESTS_UNSET \
+  { .count = -1, .concurrency = -1, .batch_limit = -1 }
+
+/* What is wrong with the options, or NULL; what nobody gave is set. `threads` is what --threads says, 0 if
+ * nothing, and becomes that of each session. */
+const char *cleave_run_requests_check(cleave_run_requests_t *requests, int64_t *threads);
+
+/* With batches: keeps the model as it was loaded, with its open sizes. */
+void cleave_run_requests_keep(cleave_run_requests_t *requests, const cleave_job_t *job);
+
+/* Makes the other sessions of a compiled job, or the server, and runs each once, then all requests. If a
+ * request fails, no further one begins, and its error is the result. */
+CLEAVE_MUST_USE cleave_status_t cleave_run_requests_run(cleave_run_requests_t *requests, cleave_job_t *job,
+                                                        cleave_error_t *error);
+
+/* Takes over what processes measured that share the model as stages, in the place of cleave_run_requests_run:
+ * `times` has room for `count`, and is the caller's before. */
+void cleave_run_requests_measured(cleave_run_requests_t *requests, double *times, double seconds);
+
+/* How many answers there are to look at: of every session the last one, or with batches of every client; and
+ * output `index` of one of them. 0: there were no requests. */
+int64_t cleave_run_requests_answers(const cleave_run_requests_t *requests);
+CLEAVE_MUST_USE cleave_status_t cleave_run_requests_output(const cleave_run_requests_t *requests,
+                                                           int64_t answer, uint32_t index,
+                                                           cleave_tensor_view_t *out_view,
+                                                           cleave_error_t *error);
+
+/* A table with one row, and an object with "count", "concurrency", "sessions", "threads", "batch_limit",
+ * "requests_per_run", "seconds", "per_second", "mean_ms", "p50_ms", "p90_ms", "p99_ms" and "max_ms"; null if
+ * there were no requests. `threads` of each session. */
+void cleave_run_requests_print(const cleave_run_requests_t *requests, int64_t threads);
+json_t *cleave_run_requests_json(const cleave_run_requests_t *requests, int64_t threads);
+
+void cleave_run_requests_deinit(cleave_run_requests_t *requests);
+
+/* outputs.c: What `cleave run` writes: single outputs, and a folder with inputs and outputs for --data. */
+
+typedef struct cleave_run_outputs {
+  cleave_text_list_t files; /* NAME=FILE (.npy or .pb) */
+  const char *folder;       /* is made if it is not there; NULL: none */
+} cleave_run_outputs_t;
+
+/* Checks the names and extensions before the run takes its time, and makes the folder. */
+CLEAVE_MUST_USE cleave_status_t cleave_run_outputs_check(const cleave_run_outputs_t *outputs,
+                                                         const cleave_model_t *model, cleave_error_t *error);
+
+/* Writes what the job's session has computed. The folder gets the model's inputs, not those of rules. */
+CLEAVE_MUST_USE cleave_status_t cleave_run_outputs_write(const cleave_run_outputs_t *outputs,
+                                                         const cleave_job_t *job, cleave_error_t *error);
 
 /* Without --repeat: at least MIN_RUNS, then as many as fit into BUDGET_MS, at most MAX_RUNS. */
 enum { CLEAVE_RUN_MIN_RUNS = 3, CLEAVE_RUN_MAX_RUNS = 50, CLEAVE_RUN_BUDGET_MS = 1000 };

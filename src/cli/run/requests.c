@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A thread per client takes requests from one counter. Without batches it waits for a free session, which
 // goes to whoever has waited longest.
-#include "cli/run/requests.h"
+#include "cli/run/report.h"
 
 #include <inttypes.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/run/stages.h"
+#include "cli/run/report.h"
 
 #include "cli/common/common.h"
 #include "cli/common/output.h"

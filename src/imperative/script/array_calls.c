@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "imperative/script/array_calls.h"
 
-#include "imperative/script/array_handle.h"
 #include "imperative/script/array_state.h"
 #include "script/builder/invocation.h"
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "imperative/script/array_handle.h"
 
 #include <string.h>
 

@@ -3,11 +3,7 @@
 
 #include <lualib.h>
 
-#include "imperative/script/array_calls.h"
-#include "imperative/script/array_handle.h"
 #include "imperative/script/array_state.h"
-#include "imperative/script/recorded.h"
-#include "imperative/script/traced.h"
 #include "script/sandbox/host.h"
 #include "script/state/chunk.h"
 #include "system/file.h"

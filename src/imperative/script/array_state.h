@@ -3,10 +3,12 @@
 #ifndef CLEAVE_IMPERATIVE_SCRIPT_ARRAY_STATE_H
 #define CLEAVE_IMPERATIVE_SCRIPT_ARRAY_STATE_H
 
+#include <lua.h>
 #include <stdio.h>
 
 #include "imperative/imperative.h"
 #include "script/builder/builder.h"
+#include "script/state/script.h"
 #include "system/file.h"
 
 /* `script->owner` is its builder, which is the first member. */
@@ -29,5 +31,42 @@ static inline const char *array_place(lua_State *state, char buffer[ARRAY_PLACE_
   (void)snprintf(buffer, ARRAY_PLACE_BYTES, "%.48s:%d", path, cleave_place_line(place));
   return buffer;
 }
+
+/* array_handle.c: Arrays as values of Lua: userdata that own a reference. */
+
+/* Makes the metatable, empty but for __gc, and leaves it on the stack. */
+void array_handle_define(lua_State *state);
+
+/* Pushes an array without content; array_handle_set takes the reference over. Memory is there before there is
+ * an array to lose. */
+cleave_array_t **array_handle_push(lua_State *state);
+
+/* The array at an index, or NULL if it is something else. */
+cleave_array_t *array_handle_test(lua_State *state, int index);
+/* The array at an index; raises if it is something else. */
+cleave_array_t *array_handle_check(lua_State *state, int index);
+
+/* Pushes an array made of a number, boolean or (nested) table at `index`; dtype UNKNOWN: by what it is. */
+cleave_array_t *array_handle_constant(lua_State *state, cleave_imperative_t *imperative, int index,
+                                      cleave_dtype_t dtype);
+
+/* Functions of one array for scripts: adds them to the table of host functions on top of the stack. */
+void array_handle_register(lua_State *state);
+
+/* array_calls.c: Calls of operators on arrays from Lua. */
+
+/* Adds the functions to the table of host functions on top of the stack. */
+void array_calls_register(lua_State *state);
+
+/* recorded.c: Records of calls for lua/cleave/record.lua. */
+
+/* Adds its functions to the table on the top of the stack. */
+void recorded_register(lua_State *state);
+
+/* traced.c: Functions of a script as models: one is called once with values of a graph in place of its
+ * arrays, what it calls becomes nodes, and from then on the partitioned model runs. */
+
+/* Adds the functions to the table of host functions on top of the stack. */
+void traced_register(lua_State *state);
 
 #endif /* CLEAVE_IMPERATIVE_SCRIPT_ARRAY_STATE_H */

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "imperative/script/recorded.h"
 
 #include "imperative/record.h"
-#include "imperative/script/array_handle.h"
 #include "imperative/script/array_state.h"
 
 static int collect(lua_State *state) {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "imperative/script/traced.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "imperative/compile.h"
-#include "imperative/script/array_handle.h"
 #include "imperative/script/array_state.h"
 #include "script/handles/handles.h"
 

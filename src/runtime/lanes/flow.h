@@ -8,8 +8,64 @@
 #ifndef CLEAVE_RUNTIME_LANES_FLOW_H
 #define CLEAVE_RUNTIME_LANES_FLOW_H
 
+#include "base/array.h"
 #include "cleave/engine.h"
-#include "runtime/lanes/lanes.h"
+
+/* lanes.c: The order of steps that run side by side. Steps have numbers in the order of the list, which is a
+ * topological one, and a lane each: those of a lane run one after the other, in that order. A step starts
+ * when the steps that it reads from have ended, in whatever lane. All else may overlap, so memory is used
+ * again only by steps that are known to start later. */
+
+/* Step `step` waits until step `before`, of another lane, has ended. */
+typedef struct cleave_lane_wait {
+  uint32_t step;
+  uint32_t before;
+} cleave_lane_wait_t;
+
+/* Steps of one lane with nothing to wait for but at the first, and nothing that others wait for but at the
+ * last: order[first] to order[first + count - 1]. */
+typedef struct cleave_segment {
+  uint32_t lane;
+  uint32_t first;
+  uint32_t count;
+  uint32_t first_wait; /* in `awaited`: segments */
+  uint32_t wait_count;
+  bool is_awaited; /* by a segment of another lane */
+} cleave_segment_t;
+
+typedef struct cleave_lanes {
+  uint32_t lane_count;
+  uint32_t step_count;
+  uint32_t step_capacity;
+  uint32_t *lane;  /* by step */
+  uint32_t *known; /* by step and lane: so many steps of the list, if of the lane, have ended */
+  uint32_t *last;  /* by lane: its last step so far, + 1 */
+  uint32_t *best;  /* by lane: for the step that is added */
+  CLEAVE_ARRAY(cleave_lane_wait_t) waits; /* by step */
+  uint32_t *order;                        /* steps by segment */
+  CLEAVE_ARRAY(cleave_segment_t) segments;
+  CLEAVE_ARRAY(uint32_t) awaited;
+} cleave_lanes_t;
+
+/* All zero before. */
+CLEAVE_MUST_USE cleave_status_t cleave_lanes_init(cleave_lanes_t *lanes, uint32_t lane_count,
+                                                  uint32_t step_count, cleave_error_t *error);
+void cleave_lanes_deinit(cleave_lanes_t *lanes);
+
+/* The next step; `before` are the steps that it reads from or must follow for another reason. */
+CLEAVE_MUST_USE cleave_status_t cleave_lanes_add(cleave_lanes_t *lanes, uint32_t lane, const uint32_t *before,
+                                                 uint32_t before_count, cleave_error_t *error);
+
+/* By lane: steps with lower numbers than this have ended when the step starts. */
+static inline const uint32_t *cleave_lanes_known(const cleave_lanes_t *lanes, uint32_t step) {
+  return lanes->known + (size_t)step * lanes->lane_count;
+}
+
+/* Are there two steps in different lanes below `lane_limit` of which neither waits for the other? */
+bool cleave_lanes_overlap(const cleave_lanes_t *lanes, uint32_t lane_limit);
+
+/* After the last step. Segments come in the order of their first steps. */
+CLEAVE_MUST_USE cleave_status_t cleave_lanes_cut(cleave_lanes_t *lanes, cleave_error_t *error);
 
 typedef struct cleave_flow cleave_flow_t;
 

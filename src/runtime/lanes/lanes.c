@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a step knows is the maximum over its predecessor in the lane and the steps that it reads from, of what
 // these know and of themselves: one pass, in steps times lanes.
-#include "runtime/lanes/lanes.h"
+#include "runtime/lanes/flow.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One lock. A thread that takes requests waits for the oldest one's deadline; if several do, the first to
 // wake takes what is there, and the others look again.
-#include "runtime/serve/queue.h"
+#include "runtime/serve/lane.h"
 
 #include "base/status.h"
 #include "system/clock.h"

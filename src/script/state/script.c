@@ -10,8 +10,6 @@
 #include <string.h>
 
 #include "script/state/embedded.h"
-#include "script/state/script_error.h"
-#include "script/state/script_limits.h"
 
 /* Bytes of source that the parser gets at once; the clock is read in between. */
 enum { TEXT_PIECE = 512 };

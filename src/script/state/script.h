@@ -203,4 +203,23 @@ void cleave_script_load_embedded(lua_State *state, uint32_t file, const cleave_e
 /* Adds a file of that path, and returns its index; raises if there are too many. */
 uint32_t cleave_script_add_file(lua_State *state, const char *path);
 
+/* script_limits.c: Time and memory of one interpreter: what script.c needs of script_limits.c. */
+
+/* lua_Alloc over a cleave_script_t. */
+void *cleave_script_allocate(void *context, void *memory, size_t old_size, size_t size);
+
+/* Begins a call with all of its budget, in milliseconds. */
+void cleave_script_begin(cleave_script_t *script, uint32_t budget);
+/* Ends a call: its time counts against the context's total. */
+void cleave_script_finish(cleave_script_t *script);
+
+/* script_error.c: From Lua errors to C errors: what script.c needs of script_error.c. */
+
+/* Forgets the error of the last call. */
+void cleave_script_errors_begin(cleave_script_t *script);
+
+/* Fills in the error of a call that ended with `code`; its value is on top of the stack. Only reads strings,
+ * so nothing here can raise. */
+cleave_status_t cleave_script_convert_error(cleave_script_t *script, int code, cleave_error_t *error);
+
 #endif /* CLEAVE_SCRIPT_STATE_SCRIPT_H */

@@ -4,7 +4,7 @@
  * message. A script may consist of several files, so a place is a number that encodes file and line
  * (script.h).
  */
-#include "script/state/script_error.h"
+#include "script/state/script.h"
 
 #include <stdio.h>
 #include <stdlib.h>

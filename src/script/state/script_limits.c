@@ -5,7 +5,7 @@
  * by loops in C after some steps, and by the allocator after some growth or when it refuses, because full
  * collections, which follow a refusal, are the slowest uninterrupted operation of an interpreter.
  */
-#include "script/state/script_limits.h"
+#include "script/state/script.h"
 
 #include <time.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Both graphs are cut at the same values, so that the same tensors feed them: a value where one walk ends is
 // an input of the other part as well, whether that reads it or not.
-#include "tools/verify/rewrite_parts.h"
+#include "tools/verify/verify_rewrite.h"
 
 #include "graph/extract.h"
 #include "graph/order.h"

@@ -5,7 +5,6 @@
 
 #include "backend/region/view.h"
 #include "graph/clone.h"
-#include "tools/verify/rewrite_parts.h"
 
 typedef struct rewrites {
   const cleave_plan_t *plan;

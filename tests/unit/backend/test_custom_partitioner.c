@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Partitioners of libraries: groups and selectors, reviews that refuse, drop and attach, options, use from
 // rule files and by name; and what is wrong with them, each thing once.
-#include "backend/registry/library_rules.h"
+#include "backend/registry/registry_entry.h"
 #include "base/memory.h"
 #include "library_case.h"
 #include "partition/pattern/named_rules.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lanes without a session: what steps know, segments, memory for steps side by side, which worker computes
 // what. Random lists of steps are checked against the plain definition.
-#include "runtime/lanes/lanes.h"
+#include "runtime/lanes/flow.h"
 
 #include "random_case.h"
 #include "runtime/lanes/schedule.h"

@@ -3,7 +3,6 @@
  * The table of bodies. Any operator that lacks only an element type is computed in
  * a wider one in which it gives the same: float32 for shorter floats, int32 or int64 for shorter integers.
  */
-#include "formats/onnx/write/onnx_lower.h"
 
 #include "formats/onnx/write/onnx_lowering.h"
 #include "ops/infer.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "formats/onnx/onnx_proto.h"
-#include "formats/onnx/write/onnx_lower.h"
+#include "formats/onnx/write/onnx_lowering.h"
 #include "formats/onnx/write/onnx_write.h"
 #include "system/digest.h"
 
