@@ -3,7 +3,7 @@
 #include "base/status.h"
 #include "cli/common/command.h"
 #include "cli/common/output.h"
-#include "cli/report/report_recompute.h"
+#include "cli/report/report.h"
 #include "cli/run/processes.h"
 #include "cli/training/train_run.h"
 

@@ -8,6 +8,7 @@
 /* CLEAVE_OP_Conv, CLEAVE_OP_Relu, ...: `id` of the entries. */
 typedef enum cleave_op_id {
 #define CLEAVE_OP(name, ...) CLEAVE_OP_##name,
+#include "graph/op.h"
 #include "ops/op_list.inc"
 #undef CLEAVE_OP
   CLEAVE_OP_COUNT
@@ -65,5 +66,15 @@ double cleave_op_flops(const cleave_graph_t *graph, cleave_node_t node);
 
 /* Bytes of a value; negative if its size is not known. */
 double cleave_value_bytes(const cleave_graph_t *graph, cleave_value_t value);
+
+/* ---- layout ---- */
+
+/* What the dimensions of operands mean, if the ONNX operator says so: "NCHW" for the data of a
+ * convolution. */
+/* Of an input or output with this rank: a letter per dimension (N batch, C channels, D depth, H height, W
+ * width; of a convolution's weights O output and I input channels), or NULL if the definition gives them
+ * no meaning. Static. */
+const char *cleave_op_input_layout(const cleave_op_t *op, uint32_t input, int32_t rank);
+const char *cleave_op_output_layout(const cleave_op_t *op, uint32_t output, int32_t rank);
 
 #endif /* CLEAVE_OPS_OPS_H */

@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "ops/layout.h"
 #include "ops/ops.h"
 #include "tensor/sparse.h"
 

@@ -2,15 +2,97 @@
 // Stage by stage, each timed. A failed stage leaves what is there for cleave_job_deinit.
 #include "cli/common/job.h"
 
+#include <string.h>
 #include <sys/resource.h>
 
+#include "backend/region/view.h"
+#include "base/memory.h"
+#include "cleave/cleave.h"
+#include "cli/common/arguments.h"
 #include "cli/common/common.h"
-#include "cli/common/constants.h"
+#include "cli/common/load.h"
 #include "partition/plan/plan_read.h"
 #include "runtime/model/model.h"
 #include "runtime/model/plan_load.h"
 #include "system/clock.h"
 #include "system/file.h"
+
+/* ---- constants ---- */
+
+/* All constants of a command line are set at once: the structure is judged with all of them in place. */
+typedef struct constants {
+  size_t count;
+  char **names;
+  cleave_tensor_t **tensors;
+  cleave_tensor_view_t *views;
+  const cleave_tensor_view_t **pointers;
+} constants_t;
+
+static cleave_status_t load_one(const char *text, char **out_name, cleave_tensor_t **out_tensor,
+                                cleave_error_t *error) {
+  const char *equals = strchr(text, '=');
+  if (equals == NULL || equals == text) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "--set-constant: expected NAME=FILE, found '%s'", text);
+  }
+  *out_name = cleave_copy_text(text, (size_t)(equals - text));
+  return *out_name == NULL ? cleave_error_out_of_memory(error)
+                           : cleave_tensor_load(equals + 1, out_tensor, error);
+}
+
+static cleave_status_t load_all(const cleave_text_list_t *list, constants_t *constants,
+                                cleave_error_t *error) {
+  constants->count = list->count;
+  constants->names = cleave_allocate_zeroed(list->count, sizeof *constants->names);
+  constants->tensors = cleave_allocate_zeroed(list->count, sizeof *constants->tensors);
+  constants->views = cleave_allocate_zeroed(list->count, sizeof *constants->views);
+  constants->pointers = cleave_allocate_zeroed(list->count, sizeof *constants->pointers);
+  CLEAVE_TRY_MEMORY(constants->names != NULL && constants->tensors != NULL && constants->views != NULL &&
+                        constants->pointers != NULL,
+                    error);
+  for (size_t k = 0; k < list->count; k++) {
+    CLEAVE_TRY(load_one(list->items[k], &constants->names[k], &constants->tensors[k], error));
+    constants->views[k] = cleave_tensor_view(constants->tensors[k]);
+    constants->pointers[k] = &constants->views[k];
+  }
+  return CLEAVE_OK;
+}
+
+static void deinit(constants_t *constants) {
+  for (size_t k = 0; k < constants->count; k++) {
+    if (constants->names != NULL) {
+      cleave_free(constants->names[k]);
+    }
+    if (constants->tensors != NULL) {
+      cleave_tensor_release(constants->tensors[k]);
+    }
+  }
+  cleave_free((void *)constants->names);
+  cleave_free((void *)constants->tensors);
+  cleave_free(constants->views);
+  cleave_free((void *)constants->pointers);
+}
+
+/* The model with tensors from files (.npy or .pb) in the place of its constants; takes the place of *model,
+ * which is released. Names go up to the first '='. */
+static cleave_status_t constants_set(const cleave_text_list_t *list, cleave_model_t **model,
+                                     cleave_error_t *error) {
+  constants_t constants = {0};
+  cleave_model_t *changed = NULL;
+  if (list->count == 0) {
+    return CLEAVE_OK;
+  }
+  cleave_status_t status = load_all(list, &constants, error);
+  if (status == CLEAVE_OK) {
+    status = cleave_model_set_constants(*model, (const char *const *)constants.names, constants.pointers,
+                                        constants.count, &changed, error);
+  }
+  deinit(&constants);
+  CLEAVE_TRY(status);
+  cleave_model_release(*model);
+  *model = changed;
+  return CLEAVE_OK;
+}
 
 cleave_status_t cleave_job_load(cleave_job_t *job, const cleave_job_options_t *options,
                                 cleave_error_t *error) {
@@ -21,7 +103,7 @@ cleave_status_t cleave_job_load(cleave_job_t *job, const cleave_job_options_t *o
   CLEAVE_TRY(
       cleave_model_read(options->model, &job->settings, &options->files, options->data, &job->model, error));
   if (options->plan == NULL) { /* otherwise later: the plan is of the model as it is in its file */
-    CLEAVE_TRY(cleave_constants_set(&options->constants, &job->model, error));
+    CLEAVE_TRY(constants_set(&options->constants, &job->model, error));
   }
   if (options->ranges != NULL) {
     CLEAVE_TRY(cleave_model_read_ranges(job->model, options->ranges, error));
@@ -142,7 +224,7 @@ static cleave_status_t check_shapes(const cleave_job_t *job, cleave_error_t *err
 static cleave_status_t change_constants(cleave_job_t *job, cleave_error_t *error) {
   cleave_model_t *model = cleave_model_retain(job->model);
   cleave_plan_t *plan = NULL;
-  cleave_status_t status = cleave_constants_set(&job->options->constants, &model, error);
+  cleave_status_t status = constants_set(&job->options->constants, &model, error);
   if (status == CLEAVE_OK) {
     status = cleave_plan_rebase(job->plan, model, &plan, error);
   }

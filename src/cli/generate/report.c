@@ -3,8 +3,7 @@
 #include "cli/generate/report.h"
 
 #include "cli/common/output.h"
-#include "cli/report/report_profile.h"
-#include "cli/report/times.h"
+#include "cli/report/report.h"
 #include "system/threads.h"
 
 /* Of the tokens after the first. */

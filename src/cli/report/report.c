@@ -2,6 +2,8 @@
 // Plans in a few lines. Each reason is printed once, with its first node.
 #include "cli/report/report.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -264,4 +266,121 @@ void cleave_report_rule_stats_json(const cleave_plan_t *plan, json_t *object) {
                          (int)rule->refused, "ms", (double)rule->nanoseconds * 1e-6));
   }
   (void)json_object_set_new(object, "rule_stats", rules);
+}
+
+/* ---- report devices ---- */
+
+/* Devices of a session, as text and as JSON, from the same numbers. */
+void cleave_report_devices(const cleave_session_t *session) {
+  for (uint32_t k = 0; k < cleave_session_device_count(session); k++) {
+    cleave_session_device_t device = cleave_session_device(session, k);
+    char bytes[5][32];
+    size_t other = device.workspace_bytes + device.dynamic_bytes;
+    cleave_print("memory of %s: values %s (unshared %s), constants %s; a run copies %s there and %s back\n",
+                 device.name,
+                 cleave_output_bytes((double)(device.values_bytes + other), bytes[0], sizeof bytes[0]),
+                 cleave_output_bytes((double)(device.unshared_bytes + other), bytes[1], sizeof bytes[1]),
+                 cleave_output_bytes((double)device.constants_bytes, bytes[2], sizeof bytes[2]),
+                 cleave_output_bytes((double)device.copied_to_bytes, bytes[3], sizeof bytes[3]),
+                 cleave_output_bytes((double)device.copied_from_bytes, bytes[4], sizeof bytes[4]));
+  }
+}
+
+json_t *cleave_report_devices_json(const cleave_session_t *session) {
+  json_t *devices = json_array();
+  for (uint32_t k = 0; k < cleave_session_device_count(session); k++) {
+    cleave_session_device_t device = cleave_session_device(session, k);
+    (void)json_array_append_new(
+        devices,
+        json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "name", device.name, "values",
+                  (json_int_t)device.values_bytes, "unshared", (json_int_t)device.unshared_bytes, "workspace",
+                  (json_int_t)device.workspace_bytes, "constants", (json_int_t)device.constants_bytes,
+                  "dynamic", (json_int_t)device.dynamic_bytes, "copied_to",
+                  (json_int_t)device.copied_to_bytes, "copied_from", (json_int_t)device.copied_from_bytes));
+  }
+  return devices;
+}
+
+/* ---- report profile ---- */
+
+/* Where the time of runs went. */
+enum { PROFILE_LINES = 20 };
+
+void cleave_report_profile(const cleave_profile_t *profile, const char *path) {
+  double total = 0.0;
+  for (size_t k = 0; k < profile->regions.count; k++) {
+    total += profile->regions.items[k].total_ms;
+  }
+  for (int by_region = 1; by_region >= 0; by_region--) {
+    const cleave_profile_line_t *lines = by_region != 0 ? profile->regions.items : profile->lines.items;
+    size_t count = by_region != 0 ? profile->regions.count : profile->lines.count;
+    cleave_print("\ntime per %s\n", by_region != 0 ? "region" : "fusion and operator");
+    cleave_text_t rows = {0};
+    cleave_text_show(&rows, "%s\tbackend\tsteps\tms\tshare\n",
+                     by_region != 0 ? "region" : "fusion or operator");
+    for (size_t k = 0; k < count && k < PROFILE_LINES; k++) {
+      char bytes[32];
+      bool is_copy = lines[k].bytes > 0;
+      cleave_text_show(&rows, "%s%s%s\t%s\t%u\t%.3f\t%.1f %%\n", lines[k].label, is_copy ? ", " : "",
+                       is_copy ? cleave_output_bytes((double)lines[k].bytes, bytes, sizeof bytes) : "",
+                       lines[k].backend, (unsigned)lines[k].count, lines[k].total_ms,
+                       total > 0.0 ? lines[k].total_ms / total * 100.0 : 0.0);
+    }
+    cleave_output_table(&rows, "llrrr");
+    if (count > PROFILE_LINES) {
+      cleave_print("  and %zu more\n", count - PROFILE_LINES);
+    }
+  }
+  cleave_print("\ntrace written to %s\n", path);
+}
+
+/* ---- report recompute ---- */
+
+void cleave_report_recompute(const cleave_recompute_report_t *report) {
+  char text[5][32];
+  cleave_print(
+      "computed again: %u nodes, %s FLOPs; kept for backward: %s, before %s; values need %s, before %s\n",
+      (unsigned)report->node_count, cleave_output_count(report->flops_added, text[0], sizeof text[0]),
+      cleave_output_bytes((double)report->kept_bytes, text[1], sizeof text[1]),
+      cleave_output_bytes((double)report->kept_bytes_before, text[2], sizeof text[2]),
+      cleave_output_bytes((double)report->peak_bytes, text[3], sizeof text[3]),
+      cleave_output_bytes((double)report->peak_bytes_before, text[4], sizeof text[4]));
+}
+
+json_t *cleave_report_recompute_json(const cleave_recompute_report_t *report) {
+  return json_pack("{s:I, s:f, s:I, s:I, s:I, s:I}", "nodes", (json_int_t)report->node_count, "flops_added",
+                   report->flops_added, "kept_bytes", (json_int_t)report->kept_bytes, "kept_bytes_before",
+                   (json_int_t)report->kept_bytes_before, "peak_bytes", (json_int_t)report->peak_bytes,
+                   "peak_bytes_before", (json_int_t)report->peak_bytes_before);
+}
+
+/* ---- times ---- */
+
+/* Quantiles of measured times, the same for every command. */
+static int compare_times(const void *a, const void *b) {
+  double left = *(const double *)a;
+  double right = *(const double *)b;
+  return (left > right) - (left < right);
+}
+
+void cleave_times_sort(double *times, size_t count) {
+  if (count > 1) {
+    qsort(times, count, sizeof *times, compare_times);
+  }
+}
+
+double cleave_times_quantile(const double *sorted, size_t count, double share) {
+  if (count == 0) {
+    return 0.0;
+  }
+  double place = share * (double)(count - 1);
+  size_t low = (size_t)place;
+  size_t high = low + 1 < count ? low + 1 : low;
+  double rest = place - (double)low;
+  return sorted[low] * (1.0 - rest) + sorted[high] * rest;
+}
+
+const char *cleave_times_format(double ms, char *buffer, size_t size) {
+  (void)snprintf(buffer, size, ms < 1.0 ? "%.4f" : "%.2f", ms);
+  return buffer;
 }

@@ -4,9 +4,13 @@
 #define CLEAVE_CLI_REPORT_REPORT_H
 
 #include <jansson.h>
+#include <stddef.h>
 
+#include "cleave/cleave.h"
 #include "cli/common/sizes.h"
 #include "partition/plan/plan.h"
+#include "runtime/session/session.h"
+#include "tools/profile/profile.h"
 
 /* Table of rules, line of counts, nodes outside of regions by operator with the first reasons. `graph` is
  * the plan's. */
@@ -26,5 +30,48 @@ void cleave_report_rule_stats(const cleave_plan_t *plan);
 
 /* Adds "rule_stats" to an object. */
 void cleave_report_rule_stats_json(const cleave_plan_t *plan, json_t *object);
+
+/* ---- report_devices ---- */
+
+/* What `run` prints about devices with memory of their own: what lies there, and what a run copies. */
+/* A line per device; nothing if there is none. */
+void cleave_report_devices(const cleave_session_t *session);
+
+/* An array of objects with "name", "values", "unshared", "workspace", "constants", "dynamic", "copied_to" and
+ * "copied_from", in bytes. */
+json_t *cleave_report_devices_json(const cleave_session_t *session);
+
+/* ---- report_profile ---- */
+
+/* Time per region, and per fusion and operator. */
+/* Prints a finished profile; `path` is the trace that was written. */
+void cleave_report_profile(const cleave_profile_t *profile, const char *path);
+
+/* ---- report_recompute ---- */
+
+/* What --recompute did. */
+/* What --help says of it. */
+#define CLEAVE_RECOMPUTE_HELP                                                                               \
+  "compute values of forward again, shortly before backward reads them, so that the values of a run need "  \
+  "at most this share of the memory that they need if all are kept: 0.5. What costs the fewest additional " \
+  "FLOPs is chosen (default: all are kept)"
+
+/* A line. */
+void cleave_report_recompute(const cleave_recompute_report_t *report);
+/* An object; NULL without memory. */
+json_t *cleave_report_recompute_json(const cleave_recompute_report_t *report);
+
+/* ---- times ---- */
+
+/* What commands say about many measured times. */
+/* The smallest first. */
+void cleave_times_sort(double *times, size_t count);
+
+/* The time below which `share` (0 to 1) of the sorted times are, interpolated between the two next to it; so
+ * the median of an even count is the mean of the middle two. 0 without times. */
+double cleave_times_quantile(const double *sorted, size_t count, double share);
+
+/* A time in milliseconds as text, with more digits if it is short. Returns `buffer`. */
+const char *cleave_times_format(double ms, char *buffer, size_t size);
 
 #endif /* CLEAVE_CLI_REPORT_REPORT_H */

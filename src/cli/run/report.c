@@ -8,9 +8,6 @@
 #include "cli/common/common.h"
 #include "cli/common/output.h"
 #include "cli/report/report.h"
-#include "cli/report/report_devices.h"
-#include "cli/report/report_profile.h"
-#include "cli/report/times.h"
 #include "system/threads.h"
 
 static double quantile(const cleave_run_t *run, double share) {

@@ -11,7 +11,7 @@
 
 #include "cli/common/common.h"
 #include "cli/common/output.h"
-#include "cli/report/times.h"
+#include "cli/report/report.h"
 #include "ops/attribute_view.h"
 #include "runtime/serve/server.h"
 #include "system/clock.h"

@@ -3,7 +3,7 @@
 
 #include "cli/common/common.h"
 #include "cli/common/output.h"
-#include "cli/report/times.h"
+#include "cli/report/report.h"
 #include "cli/run/processes.h"
 #include "system/clock.h"
 

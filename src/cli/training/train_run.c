@@ -6,7 +6,6 @@
 #include "cli/common/command.h"
 #include "cli/common/common.h"
 #include "cli/run/processes.h"
-#include "cli/training/train_picture.h"
 #include "cli/training/train_report.h"
 #include "distributed/communicator.h"
 #include "system/clock.h"

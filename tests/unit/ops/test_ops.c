@@ -5,7 +5,7 @@
 #include "graph/print.h"
 #include "infer_case.h"
 #include "ops/infer/op_functions.h"
-#include "ops/layout.h"
+#include "ops/ops.h"
 #include "unit.h"
 
 UNIT_TEST(finds_every_operator_under_its_name) {
