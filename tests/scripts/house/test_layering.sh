@@ -17,7 +17,7 @@ rooms="base system engine tensor graph graph/compare ops ops/context ops/familie
   script/state script/handles script/sandbox script/builder script/rules script embed
   runtime/model runtime/lanes runtime/build runtime/session runtime/serve distributed train/nodes train imperative imperative/script
   tools/calibrate tools/profile tools/verify tools/precision tools/rule_tests tools/watch
-  worker mpi cli/common cli/files cli/report cli/run cli/calibrate cli/training cli/precision cli/generate cli"
+  worker mpi cli/common cli/report cli/run cli/tests cli/calibrate cli/training cli/generate cli"
 
 # Every folder with C files is a room of the list, and of a bearable size.
 for folder in $(cd "$root/src" && find . -name '*.[ch]' ! -path './include/*' | sed 's|^\./||; s|/[^/]*$||' | sort -u); do

@@ -13,7 +13,7 @@
 #include "cli/common/command.h"
 #include "cli/common/job.h"
 #include "cli/common/output.h"
-#include "cli/files/test_folders.h"
+#include "cli/tests/test_folders.h"
 #include "system/clock.h"
 #include "tools/verify/check.h"
 

@@ -3,7 +3,7 @@
 #ifndef CLEAVE_CLI_FILES_TEST_FOLDERS_H
 #define CLEAVE_CLI_FILES_TEST_FOLDERS_H
 
-#include "cli/files/paths.h"
+#include "cli/tests/paths.h"
 
 /* Appends the folders below `folder` that hold a model.onnx, sorted. `only`: the name of the folder has to
  * contain this, unless it is NULL. */

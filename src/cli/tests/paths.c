@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A path in a list is whole: entries whose path is too long are left out. */
-#include "cli/files/paths.h"
+#include "cli/tests/paths.h"
 
 #include <dirent.h>
 #include <errno.h>

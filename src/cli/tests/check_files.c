@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Folders into the rule files below them. Hidden folders and links to folders are left out, so that this
 // ends; a file that cannot be read counts as a rule file, so that checking it says why.
-#include "cli/files/check_files.h"
+#include "cli/tests/check_files.h"
 
 #include <ctype.h>
 #include <string.h>

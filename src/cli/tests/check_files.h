@@ -4,7 +4,7 @@
 #define CLEAVE_CLI_FILES_CHECK_FILES_H
 
 #include "cli/common/arguments.h"
-#include "cli/files/paths.h"
+#include "cli/tests/paths.h"
 
 /* Files stay as they are. A folder stands for the rule files in it and in its folders, by name: what ends in
  * ".lua" and says `ruleset`. The others are parts that rule files include, model scripts, definitions. A

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A folder with a model is a test, and is not searched for others. */
-#include "cli/files/test_folders.h"
+#include "cli/tests/test_folders.h"
 
 #include <stdio.h>
 #include <string.h>
