@@ -93,6 +93,10 @@ typedef struct cpu_kernel {
   const char *domain; /* NULL: ai.onnx */
 } cpu_kernel_t;
 
+/* A row of a table of kernels: its operator, how many inputs it needs, and other members. */
+#define CPU_KERNEL(name, inputs, ...) \
+  { .op = (name), .required_inputs = (inputs), __VA_ARGS__ }
+
 /* Members of a kernel from functions that end in _f32 and _f64. */
 #define CPU_FLOAT_SCRATCH(name) .scratch_f32 = name##_f32, .scratch_f64 = name##_f64
 #define CPU_FLOAT_RUN(name) .run_f32 = name##_f32, .run_f64 = name##_f64

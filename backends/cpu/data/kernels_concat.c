@@ -124,15 +124,7 @@ static cleave_status_t run_split(const cpu_call_t *call, cleave_message_t *messa
 }
 
 const cpu_kernel_t cpu_kernels_concat[] = {
-    {.op = "Concat",
-     .state_size = sizeof(axis_state_t),
-     .prepare = prepare_concat,
-     .run = run_concat,
-     .required_inputs = 1},
-    {.op = "Split",
-     .state_size = sizeof(axis_state_t),
-     .prepare = prepare_split,
-     .run = run_split,
-     .required_inputs = 1},
+    CPU_KERNEL("Concat", 1, .state_size = sizeof(axis_state_t), .prepare = prepare_concat, .run = run_concat),
+    CPU_KERNEL("Split", 1, .state_size = sizeof(axis_state_t), .prepare = prepare_split, .run = run_split),
     {0},
 };

@@ -206,15 +206,8 @@ static cleave_status_t run_center_crop_pad(const cpu_call_t *call, cleave_messag
 }
 
 const cpu_kernel_t cpu_kernels_pad[] = {
-    {.op = "Pad",
-     .state_size = sizeof(pad_state_t),
-     .prepare = prepare_pad,
-     .run = run_pad,
-     .required_inputs = 2},
-    {.op = "CenterCropPad",
-     .state_size = sizeof(pad_state_t),
-     .prepare = prepare_center_crop_pad,
-     .run = run_center_crop_pad,
-     .required_inputs = 2},
+    CPU_KERNEL("Pad", 2, .state_size = sizeof(pad_state_t), .prepare = prepare_pad, .run = run_pad),
+    CPU_KERNEL("CenterCropPad", 2, .state_size = sizeof(pad_state_t), .prepare = prepare_center_crop_pad,
+               .run = run_center_crop_pad),
     {0},
 };

@@ -199,7 +199,7 @@ static cleave_status_t run_clip(const cpu_call_t *call, cleave_message_t *messag
 }
 
 const cpu_kernel_t cpu_kernels_select[] = {
-    {.op = "Where", .prepare = prepare_where, .run = run_where, .inplace = 7, .required_inputs = 3},
-    {.op = "Clip", .prepare = prepare_clip, .run = run_clip, .inplace = 1, .required_inputs = 1},
+    CPU_KERNEL("Where", 3, .prepare = prepare_where, .run = run_where, .inplace = 7),
+    CPU_KERNEL("Clip", 1, .prepare = prepare_clip, .run = run_clip, .inplace = 1),
     {0},
 };

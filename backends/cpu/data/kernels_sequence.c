@@ -116,11 +116,8 @@ static cleave_status_t run_det(const cpu_call_t *call, cleave_message_t *message
 }
 
 const cpu_kernel_t cpu_kernels_sequence[] = {
-    {.op = "ReverseSequence",
-     .state_size = sizeof(reverse_state_t),
-     .prepare = prepare_reverse,
-     .run = run_reverse,
-     .required_inputs = 2},
-    {.op = "Det", .prepare = prepare_det, .scratch = det_scratch, .run = run_det, .required_inputs = 1},
+    CPU_KERNEL("ReverseSequence", 2, .state_size = sizeof(reverse_state_t), .prepare = prepare_reverse,
+               .run = run_reverse),
+    CPU_KERNEL("Det", 1, .prepare = prepare_det, .scratch = det_scratch, .run = run_det),
     {0},
 };

@@ -149,8 +149,8 @@ static cleave_status_t run_tile(const cpu_call_t *call, cleave_message_t *messag
 }
 
 const cpu_kernel_t cpu_kernels_slice[] = {
-    {.op = "Slice", .run = run_slice, .required_inputs = 3},
-    {.op = "Expand", .run = run_expand, .required_inputs = 2},
-    {.op = "Tile", .run = run_tile, .required_inputs = 2},
+    CPU_KERNEL("Slice", 3, .run = run_slice),
+    CPU_KERNEL("Expand", 2, .run = run_expand),
+    CPU_KERNEL("Tile", 2, .run = run_tile),
     {0},
 };

@@ -210,11 +210,7 @@ static cleave_status_t sort_run(const cpu_call_t *call, cleave_message_t *messag
 }
 
 const cpu_kernel_t cpu_kernels_sort[] = {
-    {.op = "TopK",
-     .state_size = sizeof(sort_state_t),
-     .prepare = sort_prepare,
-     .scratch = sort_scratch,
-     .run = sort_run,
-     .required_inputs = 2},
+    CPU_KERNEL("TopK", 2, .state_size = sizeof(sort_state_t), .prepare = sort_prepare,
+               .scratch = sort_scratch, .run = sort_run),
     {.op = NULL},
 };

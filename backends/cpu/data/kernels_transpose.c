@@ -128,20 +128,11 @@ static cleave_status_t run_space_to_depth(const cpu_call_t *call, cleave_message
 }
 
 const cpu_kernel_t cpu_kernels_transpose[] = {
-    {.op = "Transpose",
-     .state_size = sizeof(transpose_state_t),
-     .prepare = prepare_transpose,
-     .run = run_transpose,
-     .required_inputs = 1},
-    {.op = "DepthToSpace",
-     .state_size = sizeof(space_state_t),
-     .prepare = prepare_space,
-     .run = run_depth_to_space,
-     .required_inputs = 1},
-    {.op = "SpaceToDepth",
-     .state_size = sizeof(space_state_t),
-     .prepare = prepare_space,
-     .run = run_space_to_depth,
-     .required_inputs = 1},
+    CPU_KERNEL("Transpose", 1, .state_size = sizeof(transpose_state_t), .prepare = prepare_transpose,
+               .run = run_transpose),
+    CPU_KERNEL("DepthToSpace", 1, .state_size = sizeof(space_state_t), .prepare = prepare_space,
+               .run = run_depth_to_space),
+    CPU_KERNEL("SpaceToDepth", 1, .state_size = sizeof(space_state_t), .prepare = prepare_space,
+               .run = run_space_to_depth),
     {0},
 };

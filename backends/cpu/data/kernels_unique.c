@@ -283,17 +283,10 @@ static cleave_status_t run_unique(const cpu_call_t *call, cleave_message_t *mess
 }
 
 const cpu_kernel_t cpu_kernels_unique[] = {
-    {.op = "NonZero", .prepare = prepare_nonzero, .run = run_nonzero, .required_inputs = 1},
-    {.op = "Compress",
-     .state_size = sizeof(unique_state_t),
-     .prepare = prepare_axis,
-     .run = run_compress,
-     .required_inputs = 2},
-    {.op = "Unique",
-     .state_size = sizeof(unique_state_t),
-     .prepare = prepare_axis,
-     .scratch = unique_scratch,
-     .run = run_unique,
-     .required_inputs = 1},
+    CPU_KERNEL("NonZero", 1, .prepare = prepare_nonzero, .run = run_nonzero),
+    CPU_KERNEL("Compress", 2, .state_size = sizeof(unique_state_t), .prepare = prepare_axis,
+               .run = run_compress),
+    CPU_KERNEL("Unique", 1, .state_size = sizeof(unique_state_t), .prepare = prepare_axis,
+               .scratch = unique_scratch, .run = run_unique),
     {0},
 };

@@ -72,7 +72,7 @@ static cleave_status_t run_cast(const cpu_call_t *call, cleave_message_t *messag
 
 /* Elements of the same size convert in place, one after the other. */
 const cpu_kernel_t cpu_kernels_cast[] = {
-    {.op = "Cast", .prepare = prepare_cast, .run = run_cast, .inplace = 1, .required_inputs = 1},
-    {.op = "CastLike", .prepare = prepare_cast, .run = run_cast, .inplace = 1, .required_inputs = 1},
+    CPU_KERNEL("Cast", 1, .prepare = prepare_cast, .run = run_cast, .inplace = 1),
+    CPU_KERNEL("CastLike", 1, .prepare = prepare_cast, .run = run_cast, .inplace = 1),
     {0},
 };

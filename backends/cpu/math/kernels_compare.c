@@ -65,4 +65,6 @@ OPS(PREPARE)
    .inplace = 3,                             \
    .required_inputs = 2},
 
-const cpu_kernel_t cpu_kernels_compare[] = {OPS(KERNEL){0}};
+const cpu_kernel_t cpu_kernels_compare[] = {
+    OPS(KERNEL){0},
+};

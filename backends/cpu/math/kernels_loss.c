@@ -76,17 +76,9 @@ static cleave_status_t loss_prepare(cpu_prepare_t *prepare, void *opaque, cleave
 }
 
 const cpu_kernel_t cpu_kernels_loss[] = {
-    {.op = "SoftmaxCrossEntropyLoss",
-     .state_size = sizeof(loss_state_t),
-     .variant = LOSS_OF_SCORES,
-     .prepare = loss_prepare,
-     CPU_FLOAT_RUN(loss_run),
-     .required_inputs = 2},
-    {.op = "NegativeLogLikelihoodLoss",
-     .state_size = sizeof(loss_state_t),
-     .variant = LOSS_OF_LOGARITHMS,
-     .prepare = loss_prepare,
-     CPU_FLOAT_RUN(loss_run),
-     .required_inputs = 2},
+    CPU_KERNEL("SoftmaxCrossEntropyLoss", 2, .state_size = sizeof(loss_state_t), .variant = LOSS_OF_SCORES,
+               .prepare = loss_prepare, CPU_FLOAT_RUN(loss_run)),
+    CPU_KERNEL("NegativeLogLikelihoodLoss", 2, .state_size = sizeof(loss_state_t),
+               .variant = LOSS_OF_LOGARITHMS, .prepare = loss_prepare, CPU_FLOAT_RUN(loss_run)),
     {.op = NULL},
 };

@@ -102,18 +102,9 @@ static cleave_status_t gemm_run(const cpu_call_t *call, cleave_message_t *messag
 }
 
 const cpu_kernel_t cpu_kernels_matmul[] = {
-    {.op = "MatMul",
-     .prepare = matmul_prepare,
-     .scratch = cpu_nn_scratch_halves,
-     .run = matmul_run,
-     .multiplies = cpu_gemm_multiplies,
-     .required_inputs = 2},
-    {.op = "Gemm",
-     .state_size = sizeof(gemm_state_t),
-     .prepare = gemm_prepare,
-     .scratch = cpu_nn_scratch_halves,
-     .run = gemm_run,
-     .multiplies = cpu_gemm_multiplies,
-     .required_inputs = 2},
+    CPU_KERNEL("MatMul", 2, .prepare = matmul_prepare, .scratch = cpu_nn_scratch_halves, .run = matmul_run,
+               .multiplies = cpu_gemm_multiplies),
+    CPU_KERNEL("Gemm", 2, .state_size = sizeof(gemm_state_t), .prepare = gemm_prepare,
+               .scratch = cpu_nn_scratch_halves, .run = gemm_run, .multiplies = cpu_gemm_multiplies),
     {.op = NULL},
 };

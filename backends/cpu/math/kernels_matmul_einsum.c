@@ -109,12 +109,7 @@ static cleave_status_t einsum_run(const cpu_call_t *call, cleave_message_t *mess
 }
 
 const cpu_kernel_t cpu_kernels_matmul_einsum[] = {
-    {.op = "Einsum",
-     .state_size = sizeof(einsum_state_t),
-     .prepare = einsum_prepare,
-     .scratch = einsum_scratch,
-     .run = einsum_run,
-     .multiplies = cpu_gemm_multiplies,
-     .required_inputs = 1},
+    CPU_KERNEL("Einsum", 1, .state_size = sizeof(einsum_state_t), .prepare = einsum_prepare,
+               .scratch = einsum_scratch, .run = einsum_run, .multiplies = cpu_gemm_multiplies),
     {.op = NULL},
 };

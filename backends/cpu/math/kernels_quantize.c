@@ -202,16 +202,10 @@ static cleave_status_t dynamic_run(const cpu_call_t *call, cleave_message_t *mes
 }
 
 const cpu_kernel_t cpu_kernels_quantize[] = {
-    {.op = "QuantizeLinear",
-     .state_size = sizeof(quantize_state_t),
-     .prepare = quantize_prepare,
-     .run = quantize_run,
-     .required_inputs = 2},
-    {.op = "DequantizeLinear",
-     .state_size = sizeof(quantize_state_t),
-     .prepare = dequantize_prepare,
-     .run = dequantize_run,
-     .required_inputs = 2},
-    {.op = "DynamicQuantizeLinear", .prepare = dynamic_prepare, .run = dynamic_run, .required_inputs = 1},
+    CPU_KERNEL("QuantizeLinear", 2, .state_size = sizeof(quantize_state_t), .prepare = quantize_prepare,
+               .run = quantize_run),
+    CPU_KERNEL("DequantizeLinear", 2, .state_size = sizeof(quantize_state_t), .prepare = dequantize_prepare,
+               .run = dequantize_run),
+    CPU_KERNEL("DynamicQuantizeLinear", 1, .prepare = dynamic_prepare, .run = dynamic_run),
     {.op = NULL},
 };

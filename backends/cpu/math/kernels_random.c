@@ -163,10 +163,7 @@ const cpu_kernel_t cpu_kernels_random[] = {
     KERNEL("RandomNormalLike", 1),
     KERNEL("RandomUniformLike", 1),
     KERNEL("Bernoulli", 1),
-    {.op = "Multinomial",
-     .state_size = sizeof(multinomial_state_t),
-     .prepare = prepare_multinomial,
-     .run = run_multinomial,
-     .required_inputs = 1},
+    CPU_KERNEL("Multinomial", 1, .state_size = sizeof(multinomial_state_t), .prepare = prepare_multinomial,
+               .run = run_multinomial),
     {0},
 };

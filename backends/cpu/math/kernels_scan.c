@@ -256,21 +256,9 @@ static cleave_status_t run_cumsum(const cpu_call_t *call, cleave_message_t *mess
 
 /* CumSum reads a block before it writes it, and nothing of the input after that. */
 const cpu_kernel_t cpu_kernels_scan[] = {
-    {.op = "ArgMax",
-     .state_size = sizeof(arg_state_t),
-     .prepare = prepare_arg,
-     .run = run_arg,
-     .required_inputs = 1},
-    {.op = "ArgMin",
-     .state_size = sizeof(arg_state_t),
-     .prepare = prepare_arg,
-     .run = run_arg,
-     .required_inputs = 1},
-    {.op = "CumSum",
-     .state_size = sizeof(cumsum_state_t),
-     .prepare = prepare_cumsum,
-     .run = run_cumsum,
-     .inplace = 1,
-     .required_inputs = 2},
+    CPU_KERNEL("ArgMax", 1, .state_size = sizeof(arg_state_t), .prepare = prepare_arg, .run = run_arg),
+    CPU_KERNEL("ArgMin", 1, .state_size = sizeof(arg_state_t), .prepare = prepare_arg, .run = run_arg),
+    CPU_KERNEL("CumSum", 2, .state_size = sizeof(cumsum_state_t), .prepare = prepare_cumsum,
+               .run = run_cumsum, .inplace = 1),
     {0},
 };

@@ -158,4 +158,8 @@ static cleave_status_t run_training(const cpu_call_t *call, cleave_message_t *me
   }
 
 const cpu_kernel_t cpu_kernels_training[] = {
-    KERNEL("Adagrad", ADAGRAD), KERNEL("Adam", ADAM), KERNEL("Momentum", MOMENTUM), {0}};
+    KERNEL("Adagrad", ADAGRAD),
+    KERNEL("Adam", ADAM),
+    KERNEL("Momentum", MOMENTUM),
+    {0},
+};

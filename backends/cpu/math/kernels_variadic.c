@@ -109,4 +109,5 @@ static cleave_status_t run_variadic(const cpu_call_t *call, cleave_message_t *me
   }
 
 const cpu_kernel_t cpu_kernels_variadic[] = {
-    KERNEL("Max"), KERNEL("Min"), KERNEL("Sum"), KERNEL("Mean"), {0}};
+    KERNEL("Max"), KERNEL("Min"), KERNEL("Sum"), KERNEL("Mean"), {0},
+};

@@ -282,12 +282,7 @@ static bool attention_multiplies(const cpu_call_t *call) {
 }
 
 const cpu_kernel_t cpu_kernels_attention[] = {
-    {.op = "Attention",
-     .state_size = sizeof(attention_state_t),
-     .prepare = attention_prepare,
-     .scratch = attention_scratch,
-     .run = attention_run,
-     .multiplies = attention_multiplies,
-     .required_inputs = 3},
+    CPU_KERNEL("Attention", 3, .state_size = sizeof(attention_state_t), .prepare = attention_prepare,
+               .scratch = attention_scratch, .run = attention_run, .multiplies = attention_multiplies),
     {.op = NULL},
 };

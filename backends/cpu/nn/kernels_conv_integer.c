@@ -199,15 +199,9 @@ static cleave_status_t quantized_prepare(cpu_prepare_t *prepare, void *state, cl
 }
 
 const cpu_kernel_t cpu_kernels_conv_integer[] = {
-    {.op = "ConvInteger",
-     .state_size = sizeof(integer_state_t),
-     .prepare = integer_prepare,
-     .run = integer_run,
-     .required_inputs = 2},
-    {.op = "QLinearConv",
-     .state_size = sizeof(integer_state_t),
-     .prepare = quantized_prepare,
-     .run = integer_run,
-     .required_inputs = 8},
+    CPU_KERNEL("ConvInteger", 2, .state_size = sizeof(integer_state_t), .prepare = integer_prepare,
+               .run = integer_run),
+    CPU_KERNEL("QLinearConv", 8, .state_size = sizeof(integer_state_t), .prepare = quantized_prepare,
+               .run = integer_run),
     {.op = NULL},
 };

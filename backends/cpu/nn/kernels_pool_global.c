@@ -131,10 +131,7 @@ const cpu_kernel_t cpu_kernels_pool_global[] = {
     KERNEL("GlobalAveragePool", GLOBAL_AVERAGE),
     KERNEL("GlobalMaxPool", GLOBAL_MAX),
     KERNEL("GlobalLpPool", GLOBAL_LP),
-    {.op = "MaxUnpool",
-     .state_size = sizeof(unpool_state_t),
-     .prepare = unpool_prepare,
-     .run = unpool_run,
-     .required_inputs = 2},
+    CPU_KERNEL("MaxUnpool", 2, .state_size = sizeof(unpool_state_t), .prepare = unpool_prepare,
+               .run = unpool_run),
     {.op = NULL},
 };

@@ -365,11 +365,7 @@ static cleave_status_t resize_run(const cpu_call_t *call, cleave_message_t *mess
 }
 
 const cpu_kernel_t cpu_kernels_resize[] = {
-    {.op = "Resize",
-     .state_size = sizeof(resize_state_t),
-     .prepare = resize_prepare,
-     .scratch = resize_scratch,
-     .run = resize_run,
-     .required_inputs = 1},
+    CPU_KERNEL("Resize", 1, .state_size = sizeof(resize_state_t), .prepare = resize_prepare,
+               .scratch = resize_scratch, .run = resize_run),
     {.op = NULL},
 };

@@ -119,21 +119,12 @@ static cleave_status_t mel_prepare(cpu_prepare_t *prepare, void *state, cleave_m
 }
 
 const cpu_kernel_t cpu_kernels_signal[] = {
-    {.op = "HannWindow",
-     .state_size = sizeof(window_state_t),
-     .prepare = window_prepare,
-     .run = window_run,
-     .required_inputs = 1},
-    {.op = "HammingWindow",
-     .state_size = sizeof(window_state_t),
-     .prepare = window_prepare,
-     .run = window_run,
-     .required_inputs = 1},
-    {.op = "BlackmanWindow",
-     .state_size = sizeof(window_state_t),
-     .prepare = window_prepare,
-     .run = window_run,
-     .required_inputs = 1},
-    {.op = "MelWeightMatrix", .prepare = mel_prepare, .run = mel_run, .required_inputs = 5},
+    CPU_KERNEL("HannWindow", 1, .state_size = sizeof(window_state_t), .prepare = window_prepare,
+               .run = window_run),
+    CPU_KERNEL("HammingWindow", 1, .state_size = sizeof(window_state_t), .prepare = window_prepare,
+               .run = window_run),
+    CPU_KERNEL("BlackmanWindow", 1, .state_size = sizeof(window_state_t), .prepare = window_prepare,
+               .run = window_run),
+    CPU_KERNEL("MelWeightMatrix", 5, .prepare = mel_prepare, .run = mel_run),
     {.op = NULL},
 };

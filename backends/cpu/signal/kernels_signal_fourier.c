@@ -230,17 +230,9 @@ static cleave_status_t stft_prepare(cpu_prepare_t *prepare, void *state, cleave_
 }
 
 const cpu_kernel_t cpu_kernels_signal_fourier[] = {
-    {.op = "DFT",
-     .state_size = sizeof(fourier_state_t),
-     .prepare = dft_prepare,
-     .scratch = dft_scratch,
-     .run = dft_run,
-     .required_inputs = 1},
-    {.op = "STFT",
-     .state_size = sizeof(fourier_state_t),
-     .prepare = stft_prepare,
-     .scratch = stft_scratch,
-     .run = stft_run,
-     .required_inputs = 2},
+    CPU_KERNEL("DFT", 1, .state_size = sizeof(fourier_state_t), .prepare = dft_prepare,
+               .scratch = dft_scratch, .run = dft_run),
+    CPU_KERNEL("STFT", 2, .state_size = sizeof(fourier_state_t), .prepare = stft_prepare,
+               .scratch = stft_scratch, .run = stft_run),
     {.op = NULL},
 };

@@ -208,11 +208,7 @@ static cleave_status_t boxes_prepare(cpu_prepare_t *prepare, void *state, cleave
 }
 
 const cpu_kernel_t cpu_kernels_vision_boxes[] = {
-    {.op = "NonMaxSuppression",
-     .state_size = sizeof(boxes_state_t),
-     .prepare = boxes_prepare,
-     .scratch = boxes_scratch,
-     .run = boxes_run,
-     .required_inputs = 2},
+    CPU_KERNEL("NonMaxSuppression", 2, .state_size = sizeof(boxes_state_t), .prepare = boxes_prepare,
+               .scratch = boxes_scratch, .run = boxes_run),
     {.op = NULL},
 };

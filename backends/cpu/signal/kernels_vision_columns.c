@@ -111,10 +111,7 @@ static cleave_status_t columns_prepare(cpu_prepare_t *prepare, void *state, clea
 }
 
 const cpu_kernel_t cpu_kernels_vision_columns[] = {
-    {.op = "Col2Im",
-     .state_size = sizeof(columns_state_t),
-     .prepare = columns_prepare,
-     CPU_FLOAT_RUN(run),
-     .required_inputs = 3},
+    CPU_KERNEL("Col2Im", 3, .state_size = sizeof(columns_state_t), .prepare = columns_prepare,
+               CPU_FLOAT_RUN(run)),
     {.op = NULL},
 };

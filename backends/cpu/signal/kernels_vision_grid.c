@@ -224,15 +224,9 @@ static cleave_status_t affine_run(const cpu_call_t *call, cleave_message_t *mess
 }
 
 const cpu_kernel_t cpu_kernels_vision_grid[] = {
-    {.op = "GridSample",
-     .state_size = sizeof(grid_state_t),
-     .prepare = grid_prepare,
-     CPU_FLOAT_RUN(grid_run),
-     .required_inputs = 2},
-    {.op = "AffineGrid",
-     .state_size = sizeof(grid_state_t),
-     .prepare = affine_prepare,
-     .run = affine_run,
-     .required_inputs = 2},
+    CPU_KERNEL("GridSample", 2, .state_size = sizeof(grid_state_t), .prepare = grid_prepare,
+               CPU_FLOAT_RUN(grid_run)),
+    CPU_KERNEL("AffineGrid", 2, .state_size = sizeof(grid_state_t), .prepare = affine_prepare,
+               .run = affine_run),
     {.op = NULL},
 };

@@ -254,15 +254,7 @@ static cleave_status_t pool_prepare(cpu_prepare_t *prepare, void *state, cleave_
 }
 
 const cpu_kernel_t cpu_kernels_vision_roi[] = {
-    {.op = "RoiAlign",
-     .state_size = sizeof(roi_state_t),
-     .prepare = align_prepare,
-     .run = align_run,
-     .required_inputs = 3},
-    {.op = "MaxRoiPool",
-     .state_size = sizeof(roi_state_t),
-     .prepare = pool_prepare,
-     .run = pool_run,
-     .required_inputs = 2},
+    CPU_KERNEL("RoiAlign", 3, .state_size = sizeof(roi_state_t), .prepare = align_prepare, .run = align_run),
+    CPU_KERNEL("MaxRoiPool", 2, .state_size = sizeof(roi_state_t), .prepare = pool_prepare, .run = pool_run),
     {.op = NULL},
 };
