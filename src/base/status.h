@@ -25,7 +25,15 @@
     }                                             \
   } while (0)
 
-/* The same two for functions with a `cleanup:` label and a variable `status`. */
+/* The next step, unless one before it failed: `status` becomes what it returns. */
+#define CLEAVE_THEN(status, ...) \
+  do {                           \
+    if ((status) == CLEAVE_OK) { \
+      (status) = (__VA_ARGS__);  \
+    }                            \
+  } while (0)
+
+/* CLEAVE_TRY and CLEAVE_TRY_MEMORY for functions with a `cleanup:` label and a variable `status`. */
 #define CLEAVE_TRY_CLEANUP(expression) \
   do {                                 \
     status = (expression);             \

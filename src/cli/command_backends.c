@@ -232,10 +232,8 @@ static cleave_status_t ask(const char *name, const cleave_text_list_t *questions
         (cleave_key_value_t){.key = keys[k], .value = text[length] == '=' ? text + length + 1 : NULL};
     status = keys[k] == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
   }
-  if (status == CLEAVE_OK) {
-    status = cleave_backend_configure(cleave_common_context(), name, settings, (uint32_t)questions->count,
-                                      &answers, &count, error);
-  }
+  CLEAVE_THEN(status, cleave_backend_configure(cleave_common_context(), name, settings,
+                                               (uint32_t)questions->count, &answers, &count, error));
   if (status == CLEAVE_OK && json) {
     *out_exit = print_answers_json(name, answers, count);
   } else if (status == CLEAVE_OK) {

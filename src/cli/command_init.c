@@ -126,9 +126,7 @@ static cleave_status_t write_files(const plan_t *plan, cleave_error_t *error) {
   for (size_t k = 0; k < sizeof FOLDERS / sizeof FOLDERS[0]; k++) {
     char *path = NULL;
     cleave_status_t status = join(plan->folder, FOLDERS[k], &path, error);
-    if (status == CLEAVE_OK) {
-      status = cleave_folder_make(path, error);
-    }
+    CLEAVE_THEN(status, cleave_folder_make(path, error));
     cleave_free(path);
     CLEAVE_TRY(status);
   }

@@ -277,9 +277,7 @@ static cleave_status_t report_boundaries(cleave_job_t *job, extras_t *extras, cl
   }
   cleave_rule_list_t list;
   cleave_status_t status = cleave_job_load_rules(job, &list, error);
-  if (status == CLEAVE_OK) {
-    status = cleave_rule_list_report(&list, job->plan->graph, &extras->boundaries, error);
-  }
+  CLEAVE_THEN(status, cleave_rule_list_report(&list, job->plan->graph, &extras->boundaries, error));
   cleave_rule_list_deinit(&list);
   return status;
 }

@@ -38,15 +38,9 @@ static int run_diff(const char *before_path, const char *after_path, bool json) 
   cleave_plan_document_t *after = NULL;
   cleave_plan_diff_t *diff = NULL;
   cleave_status_t status = load(before_path, &before, &error);
-  if (status == CLEAVE_OK) {
-    status = load(after_path, &after, &error);
-  }
-  if (status == CLEAVE_OK) {
-    status = cleave_plan_diff_create(before, after, &diff, &error);
-  }
-  if (status == CLEAVE_OK) {
-    status = print_difference(diff, json, &error);
-  }
+  CLEAVE_THEN(status, load(after_path, &after, &error));
+  CLEAVE_THEN(status, cleave_plan_diff_create(before, after, &diff, &error));
+  CLEAVE_THEN(status, print_difference(diff, json, &error));
   int result = status == CLEAVE_OK && diff->same ? CLEAVE_EXIT_OK : CLEAVE_EXIT_FAILURE;
   if (status != CLEAVE_OK) {
     (void)cleave_output_error(&error);

@@ -182,9 +182,7 @@ cleave_status_t cleave_engine_create(const cleave_engine_options_t *options, cle
   cleave_engine_t *engine = cleave_allocate_zeroed(1, sizeof *engine);
   CLEAVE_TRY_MEMORY(engine, error);
   cleave_status_t status = engine_failures_start(engine, error);
-  if (status == CLEAVE_OK) {
-    status = engine_bulks_start(engine, error);
-  }
+  CLEAVE_THEN(status, engine_bulks_start(engine, error));
   if (status != CLEAVE_OK) {
     cleave_free(engine->spare_failure);
     cleave_free(engine);

@@ -79,15 +79,11 @@ cleave_status_t engine_failure_report(engine_failure_t *failure, cleave_error_t 
 cleave_status_t engine_failures_report(cleave_engine_t *engine, cleave_error_t *error) {
   cleave_status_t status = CLEAVE_OK;
   while (engine->failures != NULL) {
-    if (status == CLEAVE_OK) {
-      status = engine_failure_report(engine->failures, error);
-    }
+    CLEAVE_THEN(status, engine_failure_report(engine->failures, error));
     atomic_store_explicit(&engine->failures->is_reported, true, memory_order_relaxed);
     forget_reported(engine);
   }
-  if (status == CLEAVE_OK) {
-    status = engine_failure_report(engine->spare_failure, error);
-  }
+  CLEAVE_THEN(status, engine_failure_report(engine->spare_failure, error));
   atomic_store_explicit(&engine->reported, engine->failure_number, memory_order_relaxed);
   return status;
 }

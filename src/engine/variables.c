@@ -125,9 +125,7 @@ cleave_status_t cleave_variable_wait(cleave_variable_t *variable, cleave_error_t
   }
   take_for_reading(task, variable);
   cleave_status_t status = wait_for_stream(variable, error);
-  if (status == CLEAVE_OK) {
-    status = engine_failure_report(variable->failure, error);
-  }
+  CLEAVE_THEN(status, engine_failure_report(variable->failure, error));
   engine_task_finish(task);
   engine_task_give(task);
   engine_unlock(engine);

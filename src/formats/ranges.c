@@ -76,9 +76,7 @@ cleave_status_t cleave_ranges_print(const cleave_graph_t *graph, const cleave_ra
   uint64_t hash = 0;
   bool is_first = true;
   cleave_status_t status = places_init(graph, &places, error);
-  if (status == CLEAVE_OK) {
-    status = cleave_graph_hash(graph, &hash, error);
-  }
+  CLEAVE_THEN(status, cleave_graph_hash(graph, &hash, error));
   if (status == CLEAVE_OK) {
     json_t *about = json_object();
     cleave_json_set(&about, "name", cleave_json_text(cleave_strings_text(&graph->strings, graph->name)));
@@ -223,16 +221,10 @@ cleave_status_t cleave_ranges_read(const char *path, cleave_graph_t *graph, clea
   ranges_reader_t reader = {
       .base = {.place = path, .arena = &arena, .error = error}, .graph = graph, .places = &places};
   cleave_status_t status = cleave_file_open(path, &file, error);
-  if (status == CLEAVE_OK) {
-    status = places_init(graph, &places, error);
-  }
-  if (status == CLEAVE_OK) {
-    status = cleave_reader_parse(&reader.base, "ranges", (const char *)cleave_file_data(file),
-                                 cleave_file_size(file), &root);
-  }
-  if (status == CLEAVE_OK) {
-    status = read_root(&reader, root);
-  }
+  CLEAVE_THEN(status, places_init(graph, &places, error));
+  CLEAVE_THEN(status, cleave_reader_parse(&reader.base, "ranges", (const char *)cleave_file_data(file),
+                                          cleave_file_size(file), &root));
+  CLEAVE_THEN(status, read_root(&reader, root));
   for (uint32_t k = 0; status == CLEAVE_OK && k < reader.count; k++) {
     cleave_graph_set_range(graph, reader.ranges[k].value, reader.ranges[k].low, reader.ranges[k].high);
   }

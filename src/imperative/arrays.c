@@ -59,9 +59,7 @@ cleave_status_t cleave_array_allocate(cleave_imperative_t *imperative, cleave_dt
   array->rank = -1;
   atomic_init(&array->references, 1);
   cleave_status_t status = rank < 0 ? CLEAVE_OK : cleave_array_set_shape(array, rank, dims, error);
-  if (status == CLEAVE_OK) {
-    status = cleave_variable_create(imperative->engine, NULL, &array->variable, error);
-  }
+  CLEAVE_THEN(status, cleave_variable_create(imperative->engine, NULL, &array->variable, error));
   if (status != CLEAVE_OK) {
     end_array(array);
     return status;

@@ -237,16 +237,12 @@ cleave_status_t imperative_operator_run(cleave_imperative_t *imperative, imperat
     outputs[k] = NULL;
   }
   cleave_status_t status = allocate_outputs(imperative, compiled, outputs, &waits, error);
-  if (status == CLEAVE_OK) {
-    status = push(imperative, compiled, name, place, inputs, outputs, error);
-  }
+  CLEAVE_THEN(status, push(imperative, compiled, name, place, inputs, outputs, error));
   if (status == CLEAVE_OK && waits) {
     const void *data = NULL;
     status = cleave_array_data(outputs[0], &data, error);
   }
-  if (status == CLEAVE_OK) {
-    status = record_note(imperative, compiled, inputs, outputs, error);
-  }
+  CLEAVE_THEN(status, record_note(imperative, compiled, inputs, outputs, error));
   if (status != CLEAVE_OK) {
     release_all(outputs, compiled->output_count);
   }

@@ -88,12 +88,8 @@ static cleave_status_t build(cleave_imperative_t *imperative, const imperative_r
   cleave_value_t *values = cleave_allocate(request->input_count, sizeof *values);
   cleave_status_t status = values == NULL ? cleave_error_out_of_memory(error)
                                           : add_inputs(graph, request, is_constant, values, error);
-  if (status == CLEAVE_OK) {
-    status = add_node(graph, request, values, out_node, error);
-  }
-  if (status == CLEAVE_OK) {
-    status = cleave_graph_infer(graph, &(cleave_infer_options_t){0}, NULL, error);
-  }
+  CLEAVE_THEN(status, add_node(graph, request, values, out_node, error));
+  CLEAVE_THEN(status, cleave_graph_infer(graph, &(cleave_infer_options_t){0}, NULL, error));
   cleave_free(values);
   if (status != CLEAVE_OK) {
     cleave_graph_destroy(graph);
@@ -232,9 +228,7 @@ cleave_status_t imperative_compile_graph_take(cleave_imperative_t *imperative, c
   pthread_mutex_init(&compiled->running, NULL);
   atomic_init(&compiled->references, 1);
   cleave_status_t status = cleave_model_create_take(graph, &compiled->model, error);
-  if (status == CLEAVE_OK) {
-    status = compile_graph(imperative, options, compiled, error);
-  }
+  CLEAVE_THEN(status, compile_graph(imperative, options, compiled, error));
   if (status != CLEAVE_OK) {
     imperative_operator_release(compiled);
     return status;

@@ -196,12 +196,8 @@ static cleave_status_t find_or_compile(cleave_imperative_t *imperative, const im
   memcpy(entry->is_constant, is_constant, request->input_count * sizeof(bool));
   cleave_status_t status =
       imperative_infer(imperative, request, is_constant, entry->outputs, &is_known, error);
-  if (status == CLEAVE_OK) {
-    status = imperative_compile(imperative, request, entry, error);
-  }
-  if (status == CLEAVE_OK) {
-    status = insert(imperative, entry, error);
-  }
+  CLEAVE_THEN(status, imperative_compile(imperative, request, entry, error));
+  CLEAVE_THEN(status, insert(imperative, entry, error));
   if (status != CLEAVE_OK) {
     imperative_operator_release(entry);
     return status;
@@ -258,12 +254,8 @@ static cleave_status_t get_by_content(cleave_imperative_t *imperative, const imp
   if (status == CLEAVE_OK && is_any) {
     status = note_constants(imperative, request, is_constant, error);
   }
-  if (status == CLEAVE_OK) {
-    status = add_content(imperative, request, is_constant, error);
-  }
-  if (status == CLEAVE_OK) {
-    status = find_or_compile(imperative, request, is_constant, out_entry, error);
-  }
+  CLEAVE_THEN(status, add_content(imperative, request, is_constant, error));
+  CLEAVE_THEN(status, find_or_compile(imperative, request, is_constant, out_entry, error));
   if (status == CLEAVE_OK) {
     atomic_fetch_add(&(*out_entry)->references, 1);
   }

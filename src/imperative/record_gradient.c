@@ -222,10 +222,8 @@ static cleave_status_t run(const record_way_t *way, const record_form_t *form, c
   for (size_t k = 0; status == CLEAVE_OK && k < form->input_count; k++) {
     inputs[k] = way->arrays.items[form->inputs[k]];
   }
-  if (status == CLEAVE_OK) {
-    status = imperative_operator_run(way->record->imperative, form->compiled, "a gradient", NULL, inputs,
-                                     outputs, error);
-  }
+  CLEAVE_THEN(status, imperative_operator_run(way->record->imperative, form->compiled, "a gradient", NULL,
+                                              inputs, outputs, error));
   for (uint32_t k = 0, next = 0; status == CLEAVE_OK && k < way->parameter_count; k++) {
     found[k] = form->has_gradient[k] ? outputs[next++] : NULL;
   }
@@ -260,9 +258,7 @@ static cleave_status_t differentiate(record_way_t *way, cleave_array_t **gradien
   if (status == CLEAVE_OK && form != NULL) {
     status = run(way, form, found, error);
   }
-  if (status == CLEAVE_OK) {
-    status = hand_out(way, found, gradients, error);
-  }
+  CLEAVE_THEN(status, hand_out(way, found, gradients, error));
   for (uint32_t k = 0; found != NULL && k < way->parameter_count; k++) {
     cleave_array_release(found[k]);
   }
@@ -279,12 +275,8 @@ cleave_status_t cleave_record_gradient(cleave_record_t *record, const cleave_rec
     gradients[k] = NULL;
   }
   cleave_status_t status = check(request, error);
-  if (status == CLEAVE_OK) {
-    status = find_way(&way, &index, error);
-  }
-  if (status == CLEAVE_OK) {
-    status = differentiate(&way, gradients, error);
-  }
+  CLEAVE_THEN(status, find_way(&way, &index, error));
+  CLEAVE_THEN(status, differentiate(&way, gradients, error));
   for (uint32_t k = 0; status != CLEAVE_OK && k < request->parameter_count; k++) {
     cleave_array_release(gradients[k]);
     gradients[k] = NULL;

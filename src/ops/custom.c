@@ -306,7 +306,7 @@ static cleave_status_t add(const cleave_custom_operator_t *definition, const cha
   CLEAVE_TRY_MEMORY(made, error);
   made->arena = arena;
   cleave_status_t status = fill(made, definition, library, error);
-  status = status == CLEAVE_OK ? check_others(made, error) : status;
+  CLEAVE_THEN(status, check_others(made, error));
   entry_t *entry = atomic_load(&entries);
   while (status == CLEAVE_OK && entry != NULL && !is_same(entry, made)) {
     entry = entry->next;
@@ -321,7 +321,7 @@ static cleave_status_t add(const cleave_custom_operator_t *definition, const cha
     atomic_store(&entries, made);
   }
   place_t *place = NULL;
-  status = status == CLEAVE_OK ? take_place(entry, &place, error) : status;
+  CLEAVE_THEN(status, take_place(entry, &place, error));
   if (status == CLEAVE_OK) {
     atomic_store(&place->owner, owner);
     atomic_store(&place->context, context);
@@ -342,7 +342,7 @@ cleave_status_t cleave_custom_ops_add(cleave_context_t *context,
   (void)pthread_mutex_lock(&adding);
   for (uint32_t k = 0; k < count && status == CLEAVE_OK; k++) {
     status = check(definitions[k], k, library, context, error);
-    status = status == CLEAVE_OK ? add(definitions[k], library, context, owner, error) : status;
+    CLEAVE_THEN(status, add(definitions[k], library, context, owner, error));
   }
   (void)pthread_mutex_unlock(&adding);
   if (status != CLEAVE_OK) {

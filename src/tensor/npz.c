@@ -241,9 +241,7 @@ cleave_status_t cleave_npz_read(const char *path, bool check, cleave_npz_t *out_
   for (uint64_t k = 0; k < directory.count && status == CLEAVE_OK; k++) {
     entry_t entry;
     status = next_entry(&directory, &entry, error);
-    if (status == CLEAVE_OK) {
-      status = read_entry(&directory, &entry, check, out_npz, error);
-    }
+    CLEAVE_THEN(status, read_entry(&directory, &entry, check, out_npz, error));
   }
   cleave_file_release(directory.file);
   return status;

@@ -56,9 +56,7 @@ cleave_status_t worker_blob_save(worker_t *worker, cleave_wire_in_t *in, cleave_
     return CLEAVE_ERROR_OUT_OF_MEMORY;
   }
   cleave_status_t status = worker->table.blobs->save(program->program, write_piece, &saving, message);
-  if (status == CLEAVE_OK) {
-    status = flush(&saving);
-  }
+  CLEAVE_THEN(status, flush(&saving));
   cleave_free(saving.data);
   return status;
 }

@@ -114,9 +114,7 @@ static cleave_status_t resize_output(void *session, uint32_t output, int32_t ran
   cleave_wire_put(&out, open->dims, (size_t)rank * sizeof *open->dims, sizeof *open->dims);
   cleave_status_t status = worker_call_back(running->worker, CLEAVE_FRAME_RESIZE, &out, &answer, NULL);
   cleave_wire_deinit(&out);
-  if (status == CLEAVE_OK) {
-    status = take_memory(running, output, &answer);
-  }
+  CLEAVE_THEN(status, take_memory(running, output, &answer));
   worker_answer_free(&answer);
   if (status != CLEAVE_OK) {
     view->data = NULL;

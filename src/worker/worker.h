@@ -10,6 +10,86 @@
 #include "backend/process/worker_protocol.h"
 #include "base/arena.h"
 
+/* fault.c: When the library crashes: where it was, written into memory that the parent reads. */
+
+/* A range of memory that faults are looked up in. */
+typedef struct worker_range {
+  const unsigned char *guard; /* memory that cannot be touched begins here */
+  const unsigned char *data;  /* the buffer */
+  size_t bytes;
+  const unsigned char *end; /* of the memory behind it that cannot be touched */
+  cleave_fault_place_t place;
+  uint32_t index;
+} worker_range_t;
+
+/* Handlers for crashes, on a stack of their own; those that were there before (a sanitizer's) go on. */
+void worker_fault_install(cleave_fault_record_t *record);
+
+/* The ranges of the program that runs; valid until they are replaced. */
+void worker_fault_watch(const worker_range_t *ranges, uint32_t count);
+
+/* memory.c: Memory that a library gets: buffers between pages that cannot be touched, and constants that
+ * cannot be written. */
+
+/* ---- buffers of a program ---- */
+
+typedef struct worker_buffer {
+  size_t bytes;
+  bool is_input;  /* can be read only */
+  uint32_t index; /* of the input or output, for messages */
+} worker_buffer_t;
+
+typedef struct worker_area {
+  unsigned char *memory; /* reserved; buffers lie apart in it */
+  size_t reserved;
+  uint32_t count;
+  cleave_area_part_t *parts;
+  unsigned char **data;   /* per part: the buffer */
+  worker_range_t *ranges; /* per part */
+} worker_area_t;
+
+/* Maps `fd`, which holds these buffers one behind the other. */
+CLEAVE_MUST_USE cleave_status_t worker_area_map(worker_area_t *area, int fd, const worker_buffer_t *buffers,
+                                                uint32_t count, cleave_error_t *error);
+void worker_area_unmap(worker_area_t *area);
+
+/* ---- scratch memory, one for all programs ---- */
+
+typedef struct worker_scratch {
+  unsigned char *memory; /* reserved */
+  size_t reserved;
+  cleave_area_part_t part;
+  unsigned char *data;
+} worker_scratch_t;
+
+/* Makes it at least this large. CLEAVE_ERROR_OUT_OF_MEMORY leaves it as it was. */
+CLEAVE_MUST_USE cleave_status_t worker_scratch_reserve(worker_scratch_t *scratch, size_t bytes);
+void worker_scratch_free(worker_scratch_t *scratch);
+
+/* ---- constants ---- */
+
+typedef struct worker_constant {
+  uint32_t id;
+  size_t bytes;
+  void *data;
+} worker_constant_t;
+
+typedef struct worker_constants {
+  CLEAVE_ARRAY(worker_constant_t) items; /* ids rise */
+} worker_constants_t;
+
+/* Takes over what `fd` holds. */
+CLEAVE_MUST_USE cleave_status_t worker_constants_add(worker_constants_t *constants, uint32_t id, size_t bytes,
+                                                     int fd, cleave_error_t *error);
+void worker_constants_drop(worker_constants_t *constants, uint32_t id);
+/* NULL if there is none of this number. */
+const void *worker_constants_get(worker_constants_t *constants, uint32_t id, size_t *out_bytes);
+/* Whoever asks owns it from now on, and unmaps its bytes: the worker does not know it any more. */
+void *worker_constants_take(worker_constants_t *constants, uint32_t id, size_t *out_bytes);
+/* For cleave_region_read. */
+const void *worker_constants_find(void *constants, uint32_t id, size_t bytes);
+void worker_constants_deinit(worker_constants_t *constants);
+
 /* An output whose shape the library tells while it runs. */
 typedef struct worker_open_output {
   worker_area_t area; /* of the run at hand */
@@ -138,86 +218,6 @@ void worker_request_free(worker_t *worker);
 #define CLEAVE_CALLBACK(kind)
 #include "backend/process/worker_messages.inc"
 #include "base/array.h"
-
-/* memory.c: Memory that a library gets: buffers between pages that cannot be touched, and constants that
- * cannot be written. */
-
-/* ---- buffers of a program ---- */
-
-typedef struct worker_buffer {
-  size_t bytes;
-  bool is_input;  /* can be read only */
-  uint32_t index; /* of the input or output, for messages */
-} worker_buffer_t;
-
-typedef struct worker_area {
-  unsigned char *memory; /* reserved; buffers lie apart in it */
-  size_t reserved;
-  uint32_t count;
-  cleave_area_part_t *parts;
-  unsigned char **data;   /* per part: the buffer */
-  worker_range_t *ranges; /* per part */
-} worker_area_t;
-
-/* Maps `fd`, which holds these buffers one behind the other. */
-CLEAVE_MUST_USE cleave_status_t worker_area_map(worker_area_t *area, int fd, const worker_buffer_t *buffers,
-                                                uint32_t count, cleave_error_t *error);
-void worker_area_unmap(worker_area_t *area);
-
-/* ---- scratch memory, one for all programs ---- */
-
-typedef struct worker_scratch {
-  unsigned char *memory; /* reserved */
-  size_t reserved;
-  cleave_area_part_t part;
-  unsigned char *data;
-} worker_scratch_t;
-
-/* Makes it at least this large. CLEAVE_ERROR_OUT_OF_MEMORY leaves it as it was. */
-CLEAVE_MUST_USE cleave_status_t worker_scratch_reserve(worker_scratch_t *scratch, size_t bytes);
-void worker_scratch_free(worker_scratch_t *scratch);
-
-/* ---- constants ---- */
-
-typedef struct worker_constant {
-  uint32_t id;
-  size_t bytes;
-  void *data;
-} worker_constant_t;
-
-typedef struct worker_constants {
-  CLEAVE_ARRAY(worker_constant_t) items; /* ids rise */
-} worker_constants_t;
-
-/* Takes over what `fd` holds. */
-CLEAVE_MUST_USE cleave_status_t worker_constants_add(worker_constants_t *constants, uint32_t id, size_t bytes,
-                                                     int fd, cleave_error_t *error);
-void worker_constants_drop(worker_constants_t *constants, uint32_t id);
-/* NULL if there is none of this number. */
-const void *worker_constants_get(worker_constants_t *constants, uint32_t id, size_t *out_bytes);
-/* Whoever asks owns it from now on, and unmaps its bytes: the worker does not know it any more. */
-void *worker_constants_take(worker_constants_t *constants, uint32_t id, size_t *out_bytes);
-/* For cleave_region_read. */
-const void *worker_constants_find(void *constants, uint32_t id, size_t bytes);
-void worker_constants_deinit(worker_constants_t *constants);
-
-/* fault.c: When the library crashes: where it was, written into memory that the parent reads. */
-
-/* A range of memory that faults are looked up in. */
-typedef struct worker_range {
-  const unsigned char *guard; /* memory that cannot be touched begins here */
-  const unsigned char *data;  /* the buffer */
-  size_t bytes;
-  const unsigned char *end; /* of the memory behind it that cannot be touched */
-  cleave_fault_place_t place;
-  uint32_t index;
-} worker_range_t;
-
-/* Handlers for crashes, on a stack of their own; those that were there before (a sanitizer's) go on. */
-void worker_fault_install(cleave_fault_record_t *record);
-
-/* The ranges of the program that runs; valid until they are replaced. */
-void worker_fault_watch(const worker_range_t *ranges, uint32_t count);
 
 /* ---- programs ---- */
 

@@ -56,9 +56,8 @@ cleave_status_t cleave_isolate_open(const char *path, const char *absolute, cons
   isolate->absolute = cleave_copy_text(absolute, strlen(absolute));
   bool is_complete = isolate->path != NULL && isolate->absolute != NULL;
   cleave_status_t status = is_complete ? CLEAVE_OK : cleave_error_out_of_memory(error);
-  if (status == CLEAVE_OK) {
-    status = cleave_isolate_open_worker(isolate, cleave_isolate_read_table, &isolate->worker, error);
-  }
+  CLEAVE_THEN(status,
+              cleave_isolate_open_worker(isolate, cleave_isolate_read_table, &isolate->worker, error));
   if (status == CLEAVE_OK && isolate->table.blobs != NULL) {
     isolate->digest = cleave_library_digest_file(absolute);
   }

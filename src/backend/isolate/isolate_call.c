@@ -60,9 +60,7 @@ cleave_status_t cleave_isolate_ask(cleave_worker_t *worker, const cleave_worker_
                                    cleave_message_t *message) {
   CLEAVE_TRY(cleave_isolate_begin(worker, numbers, count, message));
   cleave_status_t status = region == NULL ? CLEAVE_OK : cleave_isolate_put_region(worker, region, message);
-  if (status == CLEAVE_OK) {
-    status = cleave_worker_ask(worker, call, out_reply, message);
-  }
+  CLEAVE_THEN(status, cleave_worker_ask(worker, call, out_reply, message));
   if (status != CLEAVE_OK) {
     cleave_worker_end(worker);
   }

@@ -151,9 +151,7 @@ static cleave_status_t list_folder(const char *folder, size_t length, cleave_pat
   cleave_free(name);
   cleave_status_t status = CLEAVE_OK;
   for (int k = 0; k < count; k++) {
-    if (status == CLEAVE_OK) {
-      status = add_path(paths, folder, length, entries[k]->d_name, error);
-    }
+    CLEAVE_THEN(status, add_path(paths, folder, length, entries[k]->d_name, error));
     free(entries[k]);
   }
   free(entries);

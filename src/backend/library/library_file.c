@@ -122,7 +122,7 @@ cleave_status_t cleave_library_check_file(const char *path, cleave_error_t *erro
   }
   ElfW(Ehdr) head = {0};
   cleave_status_t status = check_head(file, path, &head, error);
-  status = status == CLEAVE_OK ? check_segments(file, size, path, &head, error) : status;
+  CLEAVE_THEN(status, check_segments(file, size, path, &head, error));
   (void)close(file);
   return status;
 }

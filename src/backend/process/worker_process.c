@@ -84,9 +84,7 @@ cleave_status_t cleave_worker_start(const char *name, cleave_log_t *log, cleave_
   bool has_memory = worker->frame.data != NULL && cleave_wire_reserve(&worker->answer, USUAL_ANSWER) &&
                     cleave_wire_reserve(&worker->outcome, USUAL_ANSWER);
   cleave_status_t status = has_memory ? CLEAVE_OK : cleave_error_out_of_memory(error);
-  if (status == CLEAVE_OK) {
-    status = cleave_worker_spawn(worker, error);
-  }
+  CLEAVE_THEN(status, cleave_worker_spawn(worker, error));
   if (status != CLEAVE_OK) {
     free_worker(worker);
     return status;

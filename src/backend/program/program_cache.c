@@ -133,10 +133,8 @@ static bool load_blob(cleave_program_t *program, const cleave_program_request_t 
     return false;
   }
   cleave_status_t status = blobs->check(state, request->options->device, blob.data, blob.bytes, &reason);
-  if (status == CLEAVE_OK) {
-    status = blobs->load(state, &request->view->region, request->options, blob.data, blob.bytes,
-                         &program->program, &reason);
-  }
+  CLEAVE_THEN(status, blobs->load(state, &request->view->region, request->options, blob.data, blob.bytes,
+                                  &program->program, &reason));
   if (status != CLEAVE_OK || program->program == NULL) {
     cleave_blob_deinit(&blob);
     program->program = NULL;
@@ -226,9 +224,7 @@ cleave_status_t cleave_program_compile(const cleave_program_request_t *request,
                                 .is_private = request->is_private,
                                 .references = 1};
   cleave_status_t status = make(program, request, message);
-  if (status == CLEAVE_OK) {
-    status = check_made(program, message);
-  }
+  CLEAVE_THEN(status, check_made(program, message));
   message->text[sizeof message->text - 1] = '\0';
   if (status != CLEAVE_OK) {
     program->program = NULL;

@@ -181,9 +181,7 @@ static cleave_status_t compile_and_run(call_t *call, cleave_message_t *message, 
                                       .name = "",
                                       .blobs = blobs};
   cleave_status_t status = cleave_program_compile(&compile, &program, message);
-  if (status == CLEAVE_OK) {
-    status = run(call, program, message, error);
-  }
+  CLEAVE_THEN(status, run(call, program, message, error));
   cleave_program_release(program);
   cleave_blob_store_close(blobs);
   return status;

@@ -116,18 +116,10 @@ cleave_status_t cleave_region_file_check(cleave_region_file_t *region, uint64_t 
   if (status == CLEAVE_OK && view->node_count == 0) {
     status = fail(region, error, "nodes: a region has at least one");
   }
-  if (status == CLEAVE_OK) {
-    status = check_inputs(region, is_there, error);
-  }
-  if (status == CLEAVE_OK) {
-    status = check_nodes(region, is_there, error);
-  }
-  if (status == CLEAVE_OK) {
-    status = check_outputs(region, error);
-  }
-  if (status == CLEAVE_OK) {
-    status = check_fusions(region, owner, error);
-  }
+  CLEAVE_THEN(status, check_inputs(region, is_there, error));
+  CLEAVE_THEN(status, check_nodes(region, is_there, error));
+  CLEAVE_THEN(status, check_outputs(region, error));
+  CLEAVE_THEN(status, check_fusions(region, owner, error));
   cleave_free(is_there);
   cleave_free(owner);
   CLEAVE_TRY(status);

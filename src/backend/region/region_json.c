@@ -137,9 +137,7 @@ static cleave_status_t write_file(writer_t *writer, json_t **json, uint32_t inde
   cleave_text_append(&file, path, length);
   cleave_text_format(&file, ".%u.npy", (unsigned)index);
   cleave_status_t status = cleave_text_check(&file, writer->error);
-  if (status == CLEAVE_OK) {
-    status = cleave_npy_write(file.data, tensor, writer->error);
-  }
+  CLEAVE_THEN(status, cleave_npy_write(file.data, tensor, writer->error));
   if (status == CLEAVE_OK) {
     cleave_json_set(json, "file", name_json(cleave_path_name(file.data)));
   }

@@ -342,9 +342,7 @@ cleave_status_t cleave_region_json_read(const char *place, const char *text, siz
   cleave_status_t status = region->place == NULL
                                ? cleave_error_out_of_memory(error)
                                : cleave_reader_parse(&self.base, "a region", text, length, &root);
-  if (status == CLEAVE_OK) {
-    status = read_all(&self, root);
-  }
+  CLEAVE_THEN(status, read_all(&self, root));
   json_decref(root);
   if (status != CLEAVE_OK) {
     cleave_region_file_destroy(region);
@@ -363,10 +361,8 @@ cleave_status_t cleave_region_json_open(const char *path, cleave_region_file_t *
   char *folder = cleave_copy_text(start, length);
   CLEAVE_TRY_MEMORY(folder, error);
   cleave_status_t status = cleave_file_open(path, &file, error);
-  if (status == CLEAVE_OK) {
-    status = cleave_region_json_read(path, (const char *)cleave_file_data(file), cleave_file_size(file),
-                                     folder, out_region, error);
-  }
+  CLEAVE_THEN(status, cleave_region_json_read(path, (const char *)cleave_file_data(file),
+                                              cleave_file_size(file), folder, out_region, error));
   cleave_file_release(file);
   cleave_free(folder);
   return status;

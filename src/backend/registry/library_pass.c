@@ -332,9 +332,7 @@ static cleave_status_t do_add_node(editing_t *editing, const cleave_new_node_t *
     status = read_attribute(editing, &wanted->attributes[count], &attributes[count], error);
     count += status == CLEAVE_OK ? 1 : 0;
   }
-  if (status == CLEAVE_OK) {
-    status = insert_node(editing, wanted, op, attributes, &node, error);
-  }
+  CLEAVE_THEN(status, insert_node(editing, wanted, op, attributes, &node, error));
   release_attributes(attributes, count);
   for (uint32_t k = 0; status == CLEAVE_OK && k < wanted->output_count; k++) {
     out_values[k] = cleave_node_output(editing->editor->graph, node, k).index;

@@ -72,9 +72,7 @@ void cleave_registry_start(cleave_context_t *context, cleave_registry_entry_t *e
   cleave_error_clear(&entry->refusal);
   cleave_status_t status =
       entry->handle.backend == NULL ? cleave_registry_enter(entry, place, &entry->refusal) : CLEAVE_OK;
-  if (status == CLEAVE_OK) {
-    status = cleave_registry_initialise(context, entry, place, &entry->refusal);
-  }
+  CLEAVE_THEN(status, cleave_registry_initialise(context, entry, place, &entry->refusal));
   if (status != CLEAVE_OK) {
     entry->state = status == CLEAVE_ERROR_OUT_OF_MEMORY ? CLEAVE_ENTRY_NEW : CLEAVE_ENTRY_REFUSED;
   }

@@ -238,9 +238,7 @@ static cleave_status_t write(calibrate_t *calibrate, cleave_error_t *error) {
     calibrate->ranges = cleave_calibration_set(calibrate->calibration, copy);
     status = cleave_ranges_print(copy, &source, &text, error);
   }
-  if (status == CLEAVE_OK) {
-    status = cleave_file_write(calibrate->output, cleave_text_get(&text), text.length, error);
-  }
+  CLEAVE_THEN(status, cleave_file_write(calibrate->output, cleave_text_get(&text), text.length, error));
   calibrate->skipped = cleave_calibration_skipped(calibrate->calibration, &first);
   if (cleave_value_exists(first)) {
     (void)snprintf(calibrate->skipped_first, sizeof calibrate->skipped_first, "%s",

@@ -83,10 +83,8 @@ static cleave_status_t constants_set(const cleave_text_list_t *list, cleave_mode
     return CLEAVE_OK;
   }
   cleave_status_t status = load_all(list, &constants, error);
-  if (status == CLEAVE_OK) {
-    status = cleave_model_set_constants(*model, (const char *const *)constants.names, constants.pointers,
-                                        constants.count, &changed, error);
-  }
+  CLEAVE_THEN(status, cleave_model_set_constants(*model, (const char *const *)constants.names,
+                                                 constants.pointers, constants.count, &changed, error));
   deinit(&constants);
   CLEAVE_TRY(status);
   cleave_model_release(*model);
@@ -225,9 +223,7 @@ static cleave_status_t change_constants(cleave_job_t *job, cleave_error_t *error
   cleave_model_t *model = cleave_model_retain(job->model);
   cleave_plan_t *plan = NULL;
   cleave_status_t status = constants_set(&job->options->constants, &model, error);
-  if (status == CLEAVE_OK) {
-    status = cleave_plan_rebase(job->plan, model, &plan, error);
-  }
+  CLEAVE_THEN(status, cleave_plan_rebase(job->plan, model, &plan, error));
   if (status != CLEAVE_OK) {
     cleave_model_release(model);
     return status;

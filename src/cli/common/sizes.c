@@ -139,9 +139,7 @@ static cleave_status_t add_dim(cleave_size_finder_t *finder, size_t input, int32
     (void)snprintf(value, sizeof value, "%" PRId64, size);
   }
   cleave_status_t status = cleave_text_check(&name, error);
-  if (status == CLEAVE_OK) {
-    status = add_item(finder, cleave_text_get(&name), value, source, error);
-  }
+  CLEAVE_THEN(status, add_item(finder, cleave_text_get(&name), value, source, error));
   cleave_text_deinit(&name);
   return status;
 }
@@ -261,9 +259,7 @@ static cleave_status_t infer_vague(cleave_size_finder_t *finder, cleave_graph_t 
                                      error);
     } else if (finder->shape_of[k] != CLEAVE_INDEX_NONE) {
       status = cleave_size_given_shape(finder, k, &rank, dims, error);
-      if (status == CLEAVE_OK) {
-        status = cleave_graph_set_type(graph, graph->inputs.items[k], dtype, rank, dims, error);
-      }
+      CLEAVE_THEN(status, cleave_graph_set_type(graph, graph->inputs.items[k], dtype, rank, dims, error));
     }
   }
   cleave_infer_options_t options = {.assume_equal = true};

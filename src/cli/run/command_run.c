@@ -38,9 +38,7 @@ static cleave_status_t measure_stages(cleave_run_t *run, cleave_error_t *error) 
     return cleave_error_out_of_memory(error);
   }
   cleave_status_t status = cleave_run_stages_run(&run->stages, &run->job, &load, error);
-  if (status == CLEAVE_OK) {
-    status = cleave_run_stages_gather(&run->stages, &run->job, load.count, error);
-  }
+  CLEAVE_THEN(status, cleave_run_stages_gather(&run->stages, &run->job, load.count, error));
   if (has_requests) {
     cleave_run_requests_measured(&run->requests, load.times, load.seconds);
     return status;

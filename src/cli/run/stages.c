@@ -40,9 +40,7 @@ static cleave_status_t make_session(const cleave_stage_t *stage, cleave_job_t *j
 
 cleave_status_t cleave_run_stages_make(cleave_run_stages_t *stages, cleave_job_t *job, int64_t concurrency,
                                        cleave_status_t status, cleave_error_t *error) {
-  if (status == CLEAVE_OK) {
-    status = cleave_job_load_inputs(job, error);
-  }
+  CLEAVE_THEN(status, cleave_job_load_inputs(job, error));
   const cleave_stage_source_t source = {.model = job->model,
                                         .plan = job->plan,
                                         .inputs = job->plan_inputs.pointers,

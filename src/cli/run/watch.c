@@ -309,9 +309,7 @@ int cleave_run_watch(cleave_job_t *job, bool json) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_rules_watch_t *watch = NULL;
   cleave_status_t status = catch_interrupts(&error);
-  if (status == CLEAVE_OK) {
-    status = create(job, &watch, &error);
-  }
+  CLEAVE_THEN(status, create(job, &watch, &error));
   if (status == CLEAVE_OK) {
     // The watch has a session of its own, with the same programs.
     cleave_session_destroy(job->session);

@@ -83,9 +83,7 @@ static cleave_status_t save_region(const verify_t *verify, const cleave_verify_i
   cleave_region_json_options_t options = {.constants = CLEAVE_REGION_CONSTANTS_FILES, .path = path};
   cleave_text_t text = {0};
   cleave_status_t status = cleave_plan_print_region(verify->job.plan, item->index, &options, &text, error);
-  if (status == CLEAVE_OK) {
-    status = cleave_file_write(path, text.data, text.length, error);
-  }
+  CLEAVE_THEN(status, cleave_file_write(path, text.data, text.length, error));
   cleave_text_deinit(&text);
   return status;
 }

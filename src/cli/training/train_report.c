@@ -411,9 +411,7 @@ cleave_status_t cleave_train_picture_write(const cleave_train_run_t *run, const 
   draw_panel(run, &norm, &svg);
   cleave_text_add(&svg, "</svg>\n");
   cleave_status_t status = cleave_text_check(&svg, error);
-  if (status == CLEAVE_OK) {
-    status = cleave_file_write(path, svg.data, svg.length, error);
-  }
+  CLEAVE_THEN(status, cleave_file_write(path, svg.data, svg.length, error));
   cleave_text_deinit(&svg);
   return status;
 }

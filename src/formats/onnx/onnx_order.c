@@ -50,7 +50,7 @@ cleave_status_t cleave_onnx_find_metadata(const void *data, size_t size, const c
       }
     }
   }
-  status = status == CLEAVE_OK ? reader.status : status;
+  CLEAVE_THEN(status, reader.status);
   return status == CLEAVE_OK ? CLEAVE_OK : cleave_error_set_at(error, status, name, 0, "%s", reason.message);
 }
 

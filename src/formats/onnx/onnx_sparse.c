@@ -125,9 +125,7 @@ static cleave_status_t make_tensor(const sparse_fields_t *fields, cleave_tensor_
   CLEAVE_TRY(
       cleave_tensor_create(fields->values->dtype, (int32_t)fields->rank, fields->dims, out_tensor, error));
   cleave_status_t status = scatter(fields, *out_tensor, error);
-  if (status == CLEAVE_OK) {
-    status = cleave_tensor_add_sparse(*out_tensor, error);
-  }
+  CLEAVE_THEN(status, cleave_tensor_add_sparse(*out_tensor, error));
   if (status != CLEAVE_OK) {
     cleave_tensor_release(*out_tensor);
     *out_tensor = NULL;
@@ -142,9 +140,7 @@ cleave_status_t cleave_onnx_sparse_parse(cleave_onnx_source_t *source, const cle
   cleave_error_t reason = CLEAVE_ERROR_INIT;
   *out_tensor = NULL;
   cleave_status_t status = collect(source, message, &fields, &reason);
-  if (status == CLEAVE_OK) {
-    status = make_tensor(&fields, out_tensor, &reason);
-  }
+  CLEAVE_THEN(status, make_tensor(&fields, out_tensor, &reason));
   *out_name = fields.name;
   cleave_tensor_release(fields.values);
   cleave_tensor_release(fields.indices);

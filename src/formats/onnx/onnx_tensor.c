@@ -347,10 +347,8 @@ cleave_status_t cleave_onnx_tensor_parse(cleave_onnx_source_t *source, const cle
   cleave_error_t reason = CLEAVE_ERROR_INIT;
   *out_tensor = NULL;
   cleave_status_t status = collect(message, &fields, &reason);
-  if (status == CLEAVE_OK) {
-    status = (has_four_bits(fields.data_type) ? make_widened : make_tensor)(source, message, &fields,
-                                                                            out_tensor, &reason);
-  }
+  CLEAVE_THEN(status, (has_four_bits(fields.data_type) ? make_widened : make_tensor)(source, message, &fields,
+                                                                                     out_tensor, &reason));
   *out_name = fields.name;
   if (status != CLEAVE_OK) {
     return cleave_error_set(error, status, "tensor '%.*s': %s",

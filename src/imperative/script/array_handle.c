@@ -150,9 +150,7 @@ static int host_array_save(lua_State *state) {
   cleave_tensor_view_t view = cleave_array_view(array);
   view.data = data;
   cleave_status_t status = cleave_tensor_create_borrowed(&view, array->bytes, NULL, &tensor, &error);
-  if (status == CLEAVE_OK) {
-    status = cleave_npy_write(path, tensor, &error);
-  }
+  CLEAVE_THEN(status, cleave_npy_write(path, tensor, &error));
   cleave_tensor_release(tensor);
   return status == CLEAVE_OK ? 0 : cleave_script_raise_error(state, &error);
 }
@@ -164,10 +162,8 @@ static int host_array_load(lua_State *state) {
   cleave_tensor_t *tensor = NULL;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_status_t status = cleave_npy_read(path, &tensor, &error);
-  if (status == CLEAVE_OK) {
-    status = cleave_array_create(array_script_of(state)->imperative, tensor->dtype, tensor->rank,
-                                 tensor->dims, tensor->data, handle, &error);
-  }
+  CLEAVE_THEN(status, cleave_array_create(array_script_of(state)->imperative, tensor->dtype, tensor->rank,
+                                          tensor->dims, tensor->data, handle, &error));
   cleave_tensor_release(tensor);
   return status == CLEAVE_OK ? 1 : cleave_script_raise_error(state, &error);
 }

@@ -25,9 +25,7 @@ cleave_status_t cleave_explainer_create(const cleave_graph_t *graph, cleave_expl
   CLEAVE_TRY_MEMORY(x, error);
   x->graph = graph;
   cleave_status_t status = cleave_contraction_create(graph, &x->contraction, error);
-  if (status == CLEAVE_OK) {
-    status = cleave_matcher_create(x->contraction, &x->matcher, error);
-  }
+  CLEAVE_THEN(status, cleave_matcher_create(x->contraction, &x->matcher, error));
   if (status != CLEAVE_OK) {
     cleave_explainer_destroy(x);
     return status;

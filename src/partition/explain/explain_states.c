@@ -91,9 +91,7 @@ static cleave_status_t perform(const cleave_history_t *history, size_t step, cle
   for (size_t k = 0; k < step && status == CLEAVE_OK; k++) {
     status = cleave_editor_replay_step(&editor, history->edits, k, error);
   }
-  if (status == CLEAVE_OK) {
-    status = cleave_editor_settle(&editor, error);
-  }
+  CLEAVE_THEN(status, cleave_editor_settle(&editor, error));
   cleave_editor_deinit(&editor);
   if (status != CLEAVE_OK) {
     cleave_graph_destroy(graph);

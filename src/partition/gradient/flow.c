@@ -98,9 +98,7 @@ cleave_status_t cleave_gradient_flow_init(cleave_gradient_flow_t *flow, const cl
   if (reached == NULL || flow->flows == NULL || flow->order == NULL) {
     status = cleave_error_out_of_memory(error);
   }
-  if (status == CLEAVE_OK) {
-    status = cleave_graph_topological_order(graph, flow->order, NULL, error);
-  }
+  CLEAVE_THEN(status, cleave_graph_topological_order(graph, flow->order, NULL, error));
   if (status == CLEAVE_OK) {
     for (size_t k = 0; k < wrt_count; k++) {
       reached[wrt[k].index] = is_differentiable(graph, wrt[k]);

@@ -104,9 +104,7 @@ static cleave_status_t fail_at(const walk_t *walk, cleave_node_t node, const cha
   cleave_text_t text = {0};
   cleave_text_format(&text, "%s; the loss depends on it through ", what);
   cleave_status_t status = cleave_gradient_flow_print_path(&walk->flow, node, &text, error);
-  if (status == CLEAVE_OK) {
-    status = cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED, "%s", cleave_text_get(&text));
-  }
+  CLEAVE_THEN(status, cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED, "%s", cleave_text_get(&text)));
   cleave_text_deinit(&text);
   return status;
 }
@@ -234,9 +232,7 @@ static cleave_status_t walk_node(walk_t *walk, cleave_node_t node, cleave_error_
   cleave_status_t status = prepare_call(walk, rule, node, &call, &any, error);
   if (status == CLEAVE_OK && any) {
     status = rule->apply(rule->context, editor, &call, error);
-    if (status == CLEAVE_OK) {
-      status = hand_out(walk, rule, &call, error);
-    }
+    CLEAVE_THEN(status, hand_out(walk, rule, &call, error));
   }
   editor->rule = "grad";
   return status;

@@ -238,9 +238,7 @@ cleave_status_t cleave_gradient_nodes_resolve(cleave_graph_t *graph, const cleav
   size_t count = graph->live_node_count;
   cleave_status_t status =
       order == NULL ? cleave_error_out_of_memory(error) : cleave_graph_infer(graph, &infer, NULL, error);
-  if (status == CLEAVE_OK) {
-    status = cleave_graph_topological_order(graph, order, NULL, error);
-  }
+  CLEAVE_THEN(status, cleave_graph_topological_order(graph, order, NULL, error));
   /* One may differentiate what another one made. */
   for (size_t k = 0; status == CLEAVE_OK && k < count; k++) {
     if (is_gradient(graph, order[k])) {

@@ -238,9 +238,7 @@ cleave_status_t cleave_gradient_recompute(cleave_graph_t *graph, uint32_t first_
   recompute_t state;
   cleave_recompute_report_t report = {.size = sizeof report};
   cleave_status_t status = cleave_recompute_init(&state, graph, first_backward, error);
-  if (status == CLEAVE_OK) {
-    status = run(&state, share, &report, error);
-  }
+  CLEAVE_THEN(status, run(&state, share, &report, error));
   cleave_recompute_deinit(&state);
   if (status == CLEAVE_OK && out_report != NULL) {
     *out_report = report;

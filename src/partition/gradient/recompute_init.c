@@ -201,9 +201,7 @@ static cleave_status_t list_nodes(recompute_t *state, cleave_error_t *error) {
   bool *needed = cleave_allocate((size_t)cleave_graph_node_bound(state->graph) + 1, sizeof *needed);
   cleave_status_t status = needed == NULL ? cleave_error_out_of_memory(error)
                                           : cleave_graph_find_needed(state->graph, needed, error);
-  if (status == CLEAVE_OK) {
-    status = cleave_graph_topological_order(state->graph, state->order, NULL, error);
-  }
+  CLEAVE_THEN(status, cleave_graph_topological_order(state->graph, state->order, NULL, error));
   for (size_t k = 0; status == CLEAVE_OK && k < state->graph->live_node_count; k++) {
     cleave_node_t node = state->order[k];
     if (needed[node.index]) {

@@ -357,9 +357,7 @@ static cleave_status_t read_step(log_reader_t *reader, json_t *json) {
        member++) {
     status = read_member(&reader->base, json, member, &edit);
   }
-  if (status == CLEAVE_OK) {
-    status = cleave_edits_add(reader->edits, &edit, reader->base.error);
-  }
+  CLEAVE_THEN(status, cleave_edits_add(reader->edits, &edit, reader->base.error));
   for (uint32_t k = 0; k < edit.attribute_count; k++) {
     cleave_tensor_release(edit.attributes[k].held);
   }

@@ -340,9 +340,7 @@ cleave_status_t cleave_plan_document_read(const char *place, const char *text, s
   cleave_status_t status = document->place == NULL
                                ? cleave_error_out_of_memory(error)
                                : cleave_reader_parse(&reader.base, "a plan", text, length, &root);
-  if (status == CLEAVE_OK) {
-    status = read_all(&reader.base, root);
-  }
+  CLEAVE_THEN(status, read_all(&reader.base, root));
   json_decref(root);
   if (status != CLEAVE_OK) {
     cleave_plan_document_destroy(document);

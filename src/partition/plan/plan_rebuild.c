@@ -130,18 +130,14 @@ static cleave_status_t match(const cleave_plan_document_t *document, const cleav
   cleave_text_t text = {0};
   cleave_status_t status = cleave_graph_hash(graph, &hash, error);
   bool agree = hash == document->graph_hash;
-  if (status == CLEAVE_OK) {
-    status = explain(document, graph, order, agree, &text, error);
-  }
+  CLEAVE_THEN(status, explain(document, graph, order, agree, &text, error));
   if (status == CLEAVE_OK && text.length == 0 && !agree) {
     cleave_text_format(&text,
                        "its nodes are the same, but their attributes, edges or constants are not (hash "
                        "%016" PRIx64 ", the plan has %016" PRIx64 ")",
                        hash, document->graph_hash);
   }
-  if (status == CLEAVE_OK) {
-    status = cleave_text_check(&text, error);
-  }
+  CLEAVE_THEN(status, cleave_text_check(&text, error));
   if (status == CLEAVE_OK && text.length > 0) {
     status = mismatch(document, error, cleave_text_get(&text));
   }
@@ -167,9 +163,7 @@ cleave_status_t cleave_plan_document_match(const cleave_plan_document_t *documen
                : mismatch(document, error, "its rewrites were made to another graph");
   }
   cleave_status_t status = make_order(graph, &order, error);
-  if (status == CLEAVE_OK) {
-    status = match(document, graph, order, error);
-  }
+  CLEAVE_THEN(status, match(document, graph, order, error));
   cleave_free(order);
   return status;
 }
@@ -382,9 +376,7 @@ cleave_status_t cleave_plan_rebuild(cleave_plan_document_t *document, const clea
   r.plan->graph = graph;
   r.plan->graph_hash = document->graph_hash;
   cleave_status_t status = make_order(graph, &r.order, error);
-  if (status == CLEAVE_OK) {
-    status = rebuild(&r);
-  }
+  CLEAVE_THEN(status, rebuild(&r));
   cleave_free(r.order);
   if (status != CLEAVE_OK) {
     cleave_free(r.plan);

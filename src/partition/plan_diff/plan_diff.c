@@ -159,9 +159,7 @@ static cleave_status_t count_shapes(cleave_plan_diff_t *diff, const cleave_plan_
         cleave_text_format(&key, "%s%s", k == 0 ? "" : "+", fusion->nodes[k].op);
       }
       status = cleave_text_check(&key, error);
-      if (status == CLEAVE_OK) {
-        status = cleave_strings_add(keys, cleave_text_get(&key), key.length, &id, error);
-      }
+      CLEAVE_THEN(status, cleave_strings_add(keys, cleave_text_get(&key), key.length, &id, error));
       if (status == CLEAVE_OK) {
         const char *text = cleave_strings_text(keys, id);
         cleave_diff_shape_t *shape = &diff->shapes[id.index];

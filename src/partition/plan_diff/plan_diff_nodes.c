@@ -46,9 +46,7 @@ static cleave_status_t index_names(const cleave_document_node_t *const *nodes, u
     key.length = 0;
     cleave_text_format(&key, "%s\x1f%s", nodes[k]->op, nodes[k]->name);
     status = cleave_text_check(&key, error);
-    if (status == CLEAVE_OK) {
-      status = cleave_strings_add(strings, cleave_text_get(&key), key.length, &id, error);
-    }
+    CLEAVE_THEN(status, cleave_strings_add(strings, cleave_text_get(&key), key.length, &id, error));
     if (status == CLEAVE_OK) {
       positions[id.index] = positions[id.index] == CLEAVE_INDEX_NONE ? k : AMBIGUOUS;
     }

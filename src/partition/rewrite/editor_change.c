@@ -63,9 +63,7 @@ cleave_status_t cleave_editor_check_fit(const cleave_editor_t *editor, cleave_va
   cleave_text_add(&text, ", its replacement is ");
   print_type(graph, new, &text);
   cleave_status_t status = cleave_text_check(&text, error);
-  if (status == CLEAVE_OK) {
-    status = cleave_error_set(error, CLEAVE_ERROR_SHAPE, "%s", cleave_text_get(&text));
-  }
+  CLEAVE_THEN(status, cleave_error_set(error, CLEAVE_ERROR_SHAPE, "%s", cleave_text_get(&text)));
   cleave_text_deinit(&text);
   return status;
 }

@@ -300,9 +300,7 @@ cleave_status_t cleave_session_add_copies(cleave_session_t *session, cleave_erro
     cleave_free((void *)copies.labels);
   }
   find_writers(session);
-  if (status == CLEAVE_OK) {
-    status = cleave_session_make_lanes(session, error);
-  }
+  CLEAVE_THEN(status, cleave_session_make_lanes(session, error));
   return status == CLEAVE_OK && session->has_streams && session->lanes == NULL ? add_waits(session, error)
                                                                                : status;
 }

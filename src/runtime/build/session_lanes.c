@@ -132,12 +132,8 @@ static cleave_status_t fill_order(cleave_session_t *session, cleave_lanes_t *ord
   steps_t before = {0};
   uint32_t *same = cleave_allocate(session->steps.count, sizeof *same);
   cleave_status_t status = same == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
-  if (status == CLEAVE_OK) {
-    status = find_same_programs(session, same, error);
-  }
-  if (status == CLEAVE_OK) {
-    status = add_steps(session, order, same, &before, error);
-  }
+  CLEAVE_THEN(status, find_same_programs(session, same, error));
+  CLEAVE_THEN(status, add_steps(session, order, same, &before, error));
   cleave_array_free(&before);
   cleave_free(same);
   return status;

@@ -467,9 +467,7 @@ static cleave_status_t plan(cleave_session_t *session, cleave_error_t *error) {
     find_last_uses(session, &ends);
     status = make_blocks(session, &ends, error);
   }
-  if (status == CLEAVE_OK) {
-    status = place(session, &ends, error);
-  }
+  CLEAVE_THEN(status, place(session, &ends, error));
   cleave_free(ends.slots);
   cleave_free(ends.blocks);
   return status;

@@ -44,16 +44,10 @@ cleave_status_t cleave_model_create_take(cleave_graph_t *graph, cleave_model_t *
   cleave_status_t status = cleave_graph_remove_dead(graph, &model->dead_count, error);
   uint32_t values = cleave_graph_value_bound(graph);
   size_t nodes = graph->live_node_count;
-  if (status == CLEAVE_OK) {
-    status = cleave_graph_copy(graph, &model->unfolded, error);
-  }
-  if (status == CLEAVE_OK) {
-    status = cleave_graph_simplify(graph, NULL, 0, NULL, error);
-  }
+  CLEAVE_THEN(status, cleave_graph_copy(graph, &model->unfolded, error));
+  CLEAVE_THEN(status, cleave_graph_simplify(graph, NULL, 0, NULL, error));
   bool more = false;
-  if (status == CLEAVE_OK) {
-    status = cleave_graph_state_declared(graph, model->unfolded, &more, error);
-  }
+  CLEAVE_THEN(status, cleave_graph_state_declared(graph, model->unfolded, &more, error));
   if (status == CLEAVE_OK && more) {
     status = cleave_graph_simplify(graph, NULL, 0, NULL, error);
   }
@@ -121,9 +115,7 @@ static cleave_status_t create_from_region_take(cleave_context_t *context,
                                                cleave_error_t *error) {
   cleave_graph_t *graph = NULL;
   cleave_status_t status = cleave_region_file_graph(region, &graph, error);
-  if (status == CLEAVE_OK) {
-    status = create_by_take(context, options, graph, out_model, error);
-  }
+  CLEAVE_THEN(status, create_by_take(context, options, graph, out_model, error));
   if (status != CLEAVE_OK) {
     cleave_region_file_destroy(region);
     return status;
@@ -474,9 +466,7 @@ cleave_status_t cleave_plan_format(const cleave_plan_t *plan, cleave_plan_format
   cleave_text_t text = {0};
   cleave_status_t status = format == CLEAVE_PLAN_JSON ? cleave_plan_print_json(plan, &text, error)
                                                       : cleave_plan_print_text(plan, &text, error);
-  if (status == CLEAVE_OK) {
-    status = cleave_text_check(&text, error);
-  }
+  CLEAVE_THEN(status, cleave_text_check(&text, error));
   if (status == CLEAVE_OK) {
     *out_text = cleave_copy_text(cleave_text_get(&text), text.length);
     status = *out_text == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;

@@ -136,9 +136,7 @@ static cleave_status_t check_type(const char *name, const cleave_tensor_t *old,
     cleave_text_add(&text, ", found ");
     print_type(&text, new->dtype, new->rank < CLEAVE_MAX_RANK ? new->rank : 0, new->dims);
     cleave_status_t status = cleave_text_check(&text, error);
-    if (status == CLEAVE_OK) {
-      status = cleave_error_set(error, CLEAVE_ERROR_SHAPE, "%s", cleave_text_get(&text));
-    }
+    CLEAVE_THEN(status, cleave_error_set(error, CLEAVE_ERROR_SHAPE, "%s", cleave_text_get(&text)));
     cleave_text_deinit(&text);
     return status;
   }

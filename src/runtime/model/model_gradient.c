@@ -321,9 +321,7 @@ cleave_status_t cleave_graph_add_gradients(cleave_graph_t *graph, cleave_value_t
                                            cleave_value_t *out_gradients, cleave_error_t *error) {
   job_t job = {.graph = graph};
   cleave_status_t status = load_rules(&job, graph->context, NULL, error);
-  if (status == CLEAVE_OK) {
-    status = build(&job, loss, wrt, wrt_count, out_gradients, error);
-  }
+  CLEAVE_THEN(status, build(&job, loss, wrt, wrt_count, out_gradients, error));
   job.graph = NULL; /* the caller's */
   job_deinit(&job);
   return status;

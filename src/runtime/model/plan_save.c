@@ -83,19 +83,15 @@ static cleave_status_t describe_plan(const cleave_plan_t *plan, const plan_group
   cleave_groups_t groups;
   cleave_plan_document_t *document = NULL;
   cleave_status_t status = cleave_groups_init(&groups, plan->graph, list->groups, list->count, error);
-  if (status == CLEAVE_OK) {
-    status = print_order(&groups, CLEAVE_INDEX_NONE, out_order, error);
-  }
+  CLEAVE_THEN(status, print_order(&groups, CLEAVE_INDEX_NONE, out_order, error));
   cleave_groups_deinit(&groups);
-  if (status == CLEAVE_OK) {
-    status = cleave_plan_document_create(plan, &document, error);
-  }
+  CLEAVE_THEN(status, cleave_plan_document_create(plan, &document, error));
   if (status == CLEAVE_OK) {
     document->edits = NULL;  // the graph in the file is what they made
     status = cleave_plan_document_print(document, out_json, error);
   }
   cleave_plan_document_destroy(document);
-  status = status == CLEAVE_OK ? cleave_text_check(out_json, error) : status;
+  CLEAVE_THEN(status, cleave_text_check(out_json, error));
   return status == CLEAVE_OK ? cleave_text_check(out_order, error) : status;
 }
 
@@ -122,7 +118,7 @@ static cleave_status_t save_onnx(const cleave_plan_t *plan, const char *path, in
                                          .metadata_count = sizeof metadata / sizeof metadata[0],
                                          .metadata = metadata,
                                          .doc = "partitioned by cleave"};
-  status = status == CLEAVE_OK ? cleave_onnx_write(path, plan->graph, &options, error) : status;
+  CLEAVE_THEN(status, cleave_onnx_write(path, plan->graph, &options, error));
   cleave_text_deinit(&json);
   cleave_text_deinit(&order);
   return status;
@@ -158,7 +154,7 @@ cleave_status_t cleave_plan_save(const cleave_plan_t *plan, const char *path, in
     status = save_onnx(plan, path, opset_version, &list, error);
   } else if (status == CLEAVE_OK) {
     status = print(plan, path, &list, &text, error);
-    status = status == CLEAVE_OK ? cleave_text_check(&text, error) : status;
+    CLEAVE_THEN(status, cleave_text_check(&text, error));
     status =
         status == CLEAVE_OK ? cleave_file_write(path, cleave_text_get(&text), text.length, error) : status;
   }

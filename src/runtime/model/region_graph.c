@@ -87,10 +87,8 @@ static cleave_status_t add_constant(making_t *making, uint32_t index) {
     CLEAVE_TRY(create(making, index, &drawn));
     status = fill(value, index, drawn, making->error);
   }
-  if (status == CLEAVE_OK) {
-    status = cleave_graph_add_constant(making->graph, value->name, tensor == NULL ? drawn : tensor,
-                                       &making->values[index], making->error);
-  }
+  CLEAVE_THEN(status, cleave_graph_add_constant(making->graph, value->name, tensor == NULL ? drawn : tensor,
+                                                &making->values[index], making->error));
   cleave_tensor_release(drawn);
   return status;
 }
@@ -199,9 +197,7 @@ cleave_status_t cleave_region_file_graph(const cleave_region_file_t *region, cle
   making.values = cleave_allocate((size_t)region->view.value_count + 1, sizeof *making.values);
   cleave_status_t status =
       making.values == NULL ? cleave_error_out_of_memory(error) : cleave_graph_create(&making.graph, error);
-  if (status == CLEAVE_OK) {
-    status = make(&making);
-  }
+  CLEAVE_THEN(status, make(&making));
   cleave_free(making.values);
   if (status != CLEAVE_OK) {
     cleave_graph_destroy(making.graph);

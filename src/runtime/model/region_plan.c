@@ -196,9 +196,7 @@ cleave_status_t cleave_region_file_plan(const cleave_region_file_t *region, cons
   planning.document = cleave_allocate_zeroed(1, sizeof *planning.document);
   CLEAVE_TRY_MEMORY(planning.document, error);
   cleave_status_t status = plan(&planning);
-  if (status == CLEAVE_OK) {
-    status = cleave_plan_load_document(planning.document, graph, fallback, out_plan, error);
-  }
+  CLEAVE_THEN(status, cleave_plan_load_document(planning.document, graph, fallback, out_plan, error));
   cleave_plan_document_destroy(planning.document);
   return status;
 }

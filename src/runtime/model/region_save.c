@@ -58,9 +58,7 @@ cleave_status_t cleave_plan_print_region(const cleave_plan_t *plan, uint32_t ind
   own.dims = plan->graph->dims;
   cleave_view_builder_init(&builder, plan->graph);
   cleave_status_t status = build_view(plan, index, &builder, &arena, &view, error);
-  if (status == CLEAVE_OK) {
-    status = cleave_region_json_print(&view.region, &own, text, error);
-  }
+  CLEAVE_THEN(status, cleave_region_json_print(&view.region, &own, text, error));
   cleave_view_builder_deinit(&builder);
   cleave_arena_deinit(&arena);
   return status;
@@ -118,9 +116,7 @@ static cleave_status_t save(const cleave_plan_t *plan, uint32_t index, const cha
     cleave_region_json_options_t options = {.constants = constants, .path = path.data};
     status = cleave_plan_print_region(plan, index, &options, &text, error);
   }
-  if (status == CLEAVE_OK) {
-    status = cleave_file_write(path.data, text.data, text.length, error);
-  }
+  CLEAVE_THEN(status, cleave_file_write(path.data, text.data, text.length, error));
   cleave_text_deinit(&text);
   cleave_text_deinit(&path);
   return status;

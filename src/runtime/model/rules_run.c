@@ -69,9 +69,7 @@ cleave_status_t cleave_graph_partition(const cleave_graph_t *graph, const cleave
   if (out_script_ms != NULL) {
     *out_script_ms = cleave_clock_ms(start, cleave_clock_now());
   }
-  if (status == CLEAVE_OK) {
-    status = run(&list, graph, request->settings, request->setting_count, out_plan, error);
-  }
+  CLEAVE_THEN(status, run(&list, graph, request->settings, request->setting_count, out_plan, error));
   cleave_rule_list_deinit(&list);
   return status;
 }
@@ -114,9 +112,7 @@ cleave_status_t cleave_rule_files_load(cleave_context_t *context, const cleave_p
   CLEAVE_TRY_MEMORY(files, error);
   files->context = cleave_context_retain(context);
   cleave_status_t status = copy_request(files, request, &own, error);
-  if (status == CLEAVE_OK) {
-    status = load(&files->list, context, &own, NULL, error);
-  }
+  CLEAVE_THEN(status, load(&files->list, context, &own, NULL, error));
   if (status != CLEAVE_OK) {
     cleave_rule_files_destroy(files);
     return status;

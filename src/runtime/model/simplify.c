@@ -183,9 +183,7 @@ static cleave_status_t fold_node(folding_t *folding, cleave_node_t node, cleave_
   // A node that nobody runs on its own stays as it is: that is not an error.
   cleave_region_run_t run = {.view = &view, .threads = 1, .most_bytes = LARGE_RESULT};
   cleave_status_t outcome = cleave_extensions_host(folding->graph, node, folding->cpu, &run.handle, NULL);
-  if (outcome == CLEAVE_OK) {
-    outcome = cleave_region_run(&run, results, &message);
-  }
+  CLEAVE_THEN(outcome, cleave_region_run(&run, results, &message));
   if (outcome == CLEAVE_ERROR_OUT_OF_MEMORY) {
     CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
   }

@@ -138,8 +138,8 @@ static cleave_status_t make(cleave_session_t *session, cleave_step_t *step, cons
   cleave_step_fallback_t *fallback = cleave_allocate_zeroed(1, sizeof *fallback);
   CLEAVE_TRY_MEMORY(fallback, error);
   cleave_status_t status = compile(session, step, &fallback->program, error);
-  status = status == CLEAVE_OK ? allocate(fallback, step, error) : status;
-  status = status == CLEAVE_OK ? note(session, step, reason, error) : status;
+  CLEAVE_THEN(status, allocate(fallback, step, error));
+  CLEAVE_THEN(status, note(session, step, reason, error));
   if (status == CLEAVE_OK && target->stream != NULL) {
     status = cleave_session_renew_streams(session, error);
   }

@@ -77,8 +77,6 @@ cleave_status_t cleave_builder_infer(lua_State *state, cleave_node_t node, cleav
                           .arena = &builder->arena};
   cleave_status_t status = cleave_op_functions(op)->infer(&infer, error);
   lua_pop(state, 1);
-  if (status == CLEAVE_OK) {
-    status = write_types(builder, node, error);
-  }
+  CLEAVE_THEN(status, write_types(builder, node, error));
   return status;
 }

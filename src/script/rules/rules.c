@@ -141,9 +141,7 @@ static cleave_status_t load_rules(const char *name, load_t *load, cleave_rules_t
     rules->script->include = NULL; /* an error left run_text */
     cleave_script_set_rule(rules->script, NULL, NULL, 0);
   }
-  if (status == CLEAVE_OK) {
-    status = keep_text(rules, load, error);
-  }
+  CLEAVE_THEN(status, keep_text(rules, load, error));
   if (status != CLEAVE_OK) {
     cleave_rules_destroy(rules);
     return status;

@@ -101,12 +101,8 @@ cleave_status_t cleave_calibration_create(const cleave_graph_t *graph, const cle
   calibration->options = *options;
   calibration->input_count = count;
   cleave_status_t status = cleave_graph_copy(graph, &calibration->open, error);
-  if (status == CLEAVE_OK) {
-    status = open_values(calibration, error);
-  }
-  if (status == CLEAVE_OK) {
-    status = compile(calibration, inputs, error);
-  }
+  CLEAVE_THEN(status, open_values(calibration, error));
+  CLEAVE_THEN(status, compile(calibration, inputs, error));
   if (status != CLEAVE_OK) {
     cleave_calibration_destroy(calibration);
     return status;

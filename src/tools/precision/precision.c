@@ -339,9 +339,7 @@ cleave_status_t cleave_precision_find(const cleave_graph_t *graph, const cleave_
   trial_t all = {0};
   trial_t plain = {0};
   cleave_status_t status = prepare(&finder, error);
-  if (status == CLEAVE_OK) {
-    status = search(&finder, &all, &plain, error);
-  }
+  CLEAVE_THEN(status, search(&finder, &all, &plain, error));
   end_trial(&all);
   end_trial(&plain);
   for (uint32_t k = 0; finder.expected != NULL && k < finder.output_count; k++) {

@@ -105,9 +105,7 @@ static cleave_status_t add_test(const cleave_rule_source_t *source,
                                  .line = test->line,
                                  .verdict = run.verdict,
                                  .ms = cleave_clock_ms(start, cleave_clock_now())};
-  if (status == CLEAVE_OK) {
-    status = cleave_text_check(&run.report, error);
-  }
+  CLEAVE_THEN(status, cleave_text_check(&run.report, error));
   result.report = cleave_arena_copy_text(&check->arena, cleave_text_get(&run.report), run.report.length);
   cleave_text_deinit(&run.report);
   CLEAVE_TRY(status);

@@ -91,12 +91,8 @@ static cleave_status_t test_accuracy(bisection_t *bisection, uint32_t suspects, 
                                      bool *out_broken, cleave_error_t *error) {
   trial_t trial;
   cleave_status_t status = begin_trial(bisection, suspects, &trial, error);
-  if (status == CLEAVE_OK) {
-    status = cleave_session_run(trial.session, error);
-  }
-  if (status == CLEAVE_OK) {
-    status = difference_of(bisection, trial.session, out_value, out_broken, error);
-  }
+  CLEAVE_THEN(status, cleave_session_run(trial.session, error));
+  CLEAVE_THEN(status, difference_of(bisection, trial.session, out_value, out_broken, error));
   end_trial(&trial);
   return status;
 }
@@ -351,10 +347,8 @@ cleave_status_t cleave_rules_bisect(cleave_rule_list_t *list, const cleave_graph
   bisection_t bisection = {.list = list, .graph = graph, .options = options, .report = out_report};
   list->allow = NULL;
   cleave_status_t status = prepare(&bisection, error);
-  if (status == CLEAVE_OK) {
-    status = options->metric == CLEAVE_BISECT_MS ? search_speed(&bisection, error)
-                                                 : search_accuracy(&bisection, error);
-  }
+  CLEAVE_THEN(status, options->metric == CLEAVE_BISECT_MS ? search_speed(&bisection, error)
+                                                          : search_accuracy(&bisection, error));
   list->allow = NULL;
   list->allow_context = NULL;
   cleave_rounding_deinit(&bisection.rounding);

@@ -111,9 +111,7 @@ static cleave_status_t list_nodes(walk_t *walk, cleave_error_t *error) {
   cleave_node_t *order = cleave_allocate(count + 1, sizeof *order);
   CLEAVE_TRY_MEMORY(order, error);
   cleave_status_t status = cleave_graph_topological_order(walk->graph, order, NULL, error);
-  if (status == CLEAVE_OK) {
-    status = cleave_array_reserve(&walk->nodes, count, error);
-  }
+  CLEAVE_THEN(status, cleave_array_reserve(&walk->nodes, count, error));
   for (size_t k = 0; k < count && status == CLEAVE_OK; k++) {
     if (walk->is_taken[order[k].index]) {
       cleave_array_push_reserved(&walk->nodes, order[k]);

@@ -201,9 +201,7 @@ static cleave_status_t keep_failure(const rewrites_t *rewrites, const cleave_val
   cleave_status_t status =
       cleave_rewrite_parts_find(rewrites->plan, rewrites->pairs.items, rewrites->pairs.count,
                                 (size_t)(pair - rewrites->pairs.items), &parts, error);
-  if (status == CLEAVE_OK) {
-    status = keep_values(rewrites, &parts, pair->source, item, error);
-  }
+  CLEAVE_THEN(status, keep_values(rewrites, &parts, pair->source, item, error));
   if (status == CLEAVE_OK) {
     item->graph = parts.before;
     item->after = parts.after;

@@ -36,9 +36,7 @@ static cleave_status_t compare_output(const cleave_watch_measure_t *measure, uin
   if (same_type(&views[0], &views[1])) {
     cleave_difference_t found;
     cleave_status_t status = borrow(&views[0], &tensors[0], error);
-    if (status == CLEAVE_OK) {
-      status = borrow(&views[1], &tensors[1], error);
-    }
+    CLEAVE_THEN(status, borrow(&views[1], &tensors[1], error));
     if (status == CLEAVE_OK) {
       cleave_tensor_compare(tensors[1], tensors[0], 0.0, 0.0, &found);
       difference = found.max_absolute;

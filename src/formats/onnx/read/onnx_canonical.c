@@ -127,10 +127,9 @@ cleave_status_t cleave_onnx_rewrite_constant(cleave_onnx_call_t *call, cleave_er
   cleave_tensor_t *tensor = NULL;
   cleave_value_t value;
   cleave_status_t status = constant_tensor(call, &call->attributes.items[0], &tensor, error);
-  if (status == CLEAVE_OK) {
-    status = cleave_graph_add_constant(graph, cleave_strings_text(&graph->strings, call->node->outputs[0]),
-                                       tensor, &value, error);
-  }
+  CLEAVE_THEN(status,
+              cleave_graph_add_constant(graph, cleave_strings_text(&graph->strings, call->node->outputs[0]),
+                                        tensor, &value, error));
   cleave_tensor_release(tensor);
   CLEAVE_TRY(status);
   cleave_onnx_call_bind(call, 0, value);

@@ -142,9 +142,7 @@ static cleave_status_t fresh_name(inliner_t *inliner, const char *prefix, const 
     cleave_text_format(&text, ".%llu", (unsigned long long)inliner->next_number++);
   }
   cleave_status_t status = cleave_text_check(&text, error);
-  if (status == CLEAVE_OK) {
-    status = cleave_strings_add(strings, text.data, text.length, out_name, error);
-  }
+  CLEAVE_THEN(status, cleave_strings_add(strings, text.data, text.length, out_name, error));
   cleave_text_deinit(&text);
   return status;
 }

@@ -508,18 +508,10 @@ static cleave_status_t read_bytes(cleave_file_t *file, const void *data, size_t 
   CLEAVE_TRY(cleave_graph_create(&model.graph, error));
   cleave_status_t status =
       cleave_strings_add(&model.graph->strings, name, strlen(name), &model.graph->source, &reason);
-  if (status == CLEAVE_OK) {
-    status = cleave_onnx_model_parse(&model, data, size, &reason);
-  }
-  if (status == CLEAVE_OK) {
-    status = cleave_onnx_model_inline(&model, &reason);
-  }
-  if (status == CLEAVE_OK) {
-    status = cleave_onnx_model_order(&model, &reason);
-  }
-  if (status == CLEAVE_OK) {
-    status = read_model(&model, &reason);
-  }
+  CLEAVE_THEN(status, cleave_onnx_model_parse(&model, data, size, &reason));
+  CLEAVE_THEN(status, cleave_onnx_model_inline(&model, &reason));
+  CLEAVE_THEN(status, cleave_onnx_model_order(&model, &reason));
+  CLEAVE_THEN(status, read_model(&model, &reason));
   cleave_graph_t *graph = model.graph;
   cleave_onnx_model_deinit(&model);
   if (status != CLEAVE_OK) {

@@ -332,10 +332,8 @@ static cleave_status_t write_files(const assembly_t *assembly, cleave_error_t *e
     cleave_text_t path = {0};
     cleave_text_format(&path, "%s.data", assembly->path);
     cleave_status_t status = cleave_text_check(&path, error);
-    if (status == CLEAVE_OK) {
-      status = cleave_file_write_parts(path.data, assembly->data_parts.items, assembly->data_parts.count,
-                                       false, error);
-    }
+    CLEAVE_THEN(status, cleave_file_write_parts(path.data, assembly->data_parts.items,
+                                                assembly->data_parts.count, false, error));
     cleave_text_deinit(&path);
     CLEAVE_TRY(status);
   }
@@ -348,9 +346,7 @@ cleave_status_t cleave_onnx_write(const char *path, const cleave_graph_t *graph,
   assembly_t assembly = {.writer = {.graph = graph, .options = options != NULL ? options : &plain},
                          .path = path};
   cleave_status_t status = assemble(&assembly, error);
-  if (status == CLEAVE_OK) {
-    status = write_files(&assembly, error);
-  }
+  CLEAVE_THEN(status, write_files(&assembly, error));
   assembly_deinit(&assembly);
   return status;
 }

@@ -97,12 +97,8 @@ static cleave_status_t put_body(const cleave_onnx_record_t *record, const cleave
   cleave_text_t content = {0};
   functions->depth++;
   cleave_status_t status = cleave_onnx_writer_init(&inner, error);
-  if (status == CLEAVE_OK) {
-    status = put_content(&inner, record, &content, error);
-  }
-  if (status == CLEAVE_OK) {
-    status = find_function(functions, record->op->name, &content, out_name, error);
-  }
+  CLEAVE_THEN(status, put_content(&inner, record, &content, error));
+  CLEAVE_THEN(status, find_function(functions, record->op->name, &content, out_name, error));
   functions->depth--;
   cleave_text_deinit(&content);
   cleave_onnx_writer_deinit(&inner);

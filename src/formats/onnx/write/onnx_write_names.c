@@ -21,9 +21,7 @@ static cleave_status_t unique_name(cleave_onnx_writer_t *writer, const char *bas
     cleave_text_format(&text, "_%llu", (unsigned long long)writer->next_number++);
   }
   cleave_status_t status = cleave_text_check(&text, error);
-  if (status == CLEAVE_OK) {
-    status = cleave_strings_add(&writer->names, text.data, text.length, &id, error);
-  }
+  CLEAVE_THEN(status, cleave_strings_add(&writer->names, text.data, text.length, &id, error));
   if (status == CLEAVE_OK) {
     *out_name = cleave_strings_text(&writer->names, id);
   }

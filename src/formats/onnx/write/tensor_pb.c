@@ -51,9 +51,7 @@ cleave_status_t cleave_tensor_pb_write(const char *path, const cleave_tensor_t *
   cleave_text_t text = {0};
   cleave_onnx_put_tensor(&text, tensor, name != NULL ? name : "");
   cleave_status_t status = cleave_text_check(&text, error);
-  if (status == CLEAVE_OK) {
-    status = cleave_file_write(path, text.data, text.length, error);
-  }
+  CLEAVE_THEN(status, cleave_file_write(path, text.data, text.length, error));
   cleave_text_deinit(&text);
   return status;
 }
