@@ -25,6 +25,16 @@
     }                                             \
   } while (0)
 
+/* CLEAVE_TRY that undoes what was done before: `undo` is one statement. */
+#define CLEAVE_TRY_OR(expression, undo)     \
+  do {                                      \
+    cleave_status_t status_ = (expression); \
+    if (status_ != CLEAVE_OK) {             \
+      undo;                                 \
+      return status_;                       \
+    }                                       \
+  } while (0)
+
 /* The next step, unless one before it failed: `status` becomes what it returns. */
 #define CLEAVE_THEN(status, ...) \
   do {                           \

@@ -107,11 +107,7 @@ cleave_status_t cleave_graph_clone(const cleave_graph_t *graph, const int64_t *s
   *out_graph = NULL;
   cleave_graph_t *copy = NULL;
   CLEAVE_TRY(cleave_graph_create(&copy, error));
-  cleave_status_t status = copy_all(graph, copy, error);
-  if (status != CLEAVE_OK) {
-    cleave_graph_destroy(copy);
-    return status;
-  }
+  CLEAVE_TRY_OR(copy_all(graph, copy, error), cleave_graph_destroy(copy));
   bind_symbols(graph, sizes, size_count, false, copy);
   *out_graph = copy;
   return CLEAVE_OK;
@@ -131,11 +127,7 @@ cleave_status_t cleave_graph_copy(const cleave_graph_t *graph, cleave_graph_t **
   *out_graph = NULL;
   cleave_graph_t *copy = NULL;
   CLEAVE_TRY(cleave_graph_create(&copy, error));
-  cleave_status_t status = copy_with_symbols(graph, copy, error);
-  if (status != CLEAVE_OK) {
-    cleave_graph_destroy(copy);
-    return status;
-  }
+  CLEAVE_TRY_OR(copy_with_symbols(graph, copy, error), cleave_graph_destroy(copy));
   *out_graph = copy;
   return CLEAVE_OK;
 }

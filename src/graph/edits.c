@@ -191,11 +191,7 @@ cleave_status_t cleave_edits_copy(const cleave_edits_t *edits, cleave_edits_t **
   cleave_edits_t *copy = NULL;
   *out_edits = NULL;
   CLEAVE_TRY(cleave_edits_create(&copy, error));
-  cleave_status_t status = copy_all(edits, copy, error);
-  if (status != CLEAVE_OK) {
-    cleave_edits_destroy(copy);
-    return status;
-  }
+  CLEAVE_TRY_OR(copy_all(edits, copy, error), cleave_edits_destroy(copy));
   *out_edits = copy;
   return CLEAVE_OK;
 }

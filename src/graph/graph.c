@@ -16,11 +16,7 @@ cleave_status_t cleave_graph_create(cleave_graph_t **out_graph, cleave_error_t *
   static atomic_uint_fast64_t last_identity;
   cleave_graph_t *graph = cleave_allocate_zeroed(1, sizeof *graph);
   CLEAVE_TRY_MEMORY(graph, error);
-  cleave_status_t status = cleave_dims_create(&graph->dims, error);
-  if (status != CLEAVE_OK) {
-    cleave_graph_destroy(graph);
-    return status;
-  }
+  CLEAVE_TRY_OR(cleave_dims_create(&graph->dims, error), cleave_graph_destroy(graph));
   graph->identity = atomic_fetch_add_explicit(&last_identity, 1, memory_order_relaxed) + 1;
   graph->opset_version = 22;
   graph->ir_version = 10;

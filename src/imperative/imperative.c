@@ -78,11 +78,7 @@ cleave_status_t cleave_imperative_create(cleave_context_t *context,
   pthread_mutex_init(&imperative->lock, NULL);
   pthread_cond_init(&imperative->caught_up, NULL);
   memory_pool_init(&imperative->pool, known.pool_bytes > 0 ? known.pool_bytes : (size_t)DEFAULT_POOL_BYTES);
-  cleave_status_t status = start(imperative, &known, error);
-  if (status != CLEAVE_OK) {
-    cleave_imperative_destroy(imperative);
-    return status;
-  }
+  CLEAVE_TRY_OR(start(imperative, &known, error), cleave_imperative_destroy(imperative));
   *out_imperative = imperative;
   return CLEAVE_OK;
 }

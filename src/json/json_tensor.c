@@ -196,11 +196,7 @@ cleave_status_t cleave_reader_read_tensor(cleave_json_reader_t *reader, const js
   *left -= bytes;
   cleave_tensor_t *tensor = NULL;
   CLEAVE_TRY(cleave_tensor_create(dtype, (int32_t)rank, dims, &tensor, reader->error));
-  cleave_status_t status = read_data(reader, data, tensor);
-  if (status != CLEAVE_OK) {
-    cleave_tensor_release(tensor);
-    return status;
-  }
+  CLEAVE_TRY_OR(read_data(reader, data, tensor), cleave_tensor_release(tensor));
   cleave_tensor_touch(tensor);
   *out_tensor = tensor;
   return CLEAVE_OK;

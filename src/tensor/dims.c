@@ -91,11 +91,7 @@ cleave_status_t cleave_dims_copy(const cleave_dims_t *dims, cleave_dims_t **out_
   cleave_dims_t *copy = NULL;
   *out_dims = NULL;
   CLEAVE_TRY(cleave_dims_create(&copy, error));
-  cleave_status_t status = copy_table(dims, copy, error);
-  if (status != CLEAVE_OK) {
-    cleave_dims_destroy(copy);
-    return status;
-  }
+  CLEAVE_TRY_OR(copy_table(dims, copy, error), cleave_dims_destroy(copy));
   *out_dims = copy;
   return CLEAVE_OK;
 }

@@ -78,11 +78,7 @@ cleave_status_t cleave_tensor_add_sparse(cleave_tensor_t *tensor, cleave_error_t
   }
   cleave_sparse_t *sparse = cleave_allocate_zeroed(1, sizeof *sparse);
   CLEAVE_TRY_MEMORY(sparse, error);
-  cleave_status_t status = fill(sparse, tensor, error);
-  if (status != CLEAVE_OK) {
-    cleave_sparse_destroy(sparse);
-    return status;
-  }
+  CLEAVE_TRY_OR(fill(sparse, tensor, error), cleave_sparse_destroy(sparse));
   cleave_sparse_destroy(tensor->sparse);
   tensor->sparse = sparse;
   return CLEAVE_OK;

@@ -176,11 +176,7 @@ static cleave_status_t compile(worker_t *worker, worker_program_t *program, clea
   program->profile = options.profile;
   program->device = options.device;
   CLEAVE_TRY(worker_read_region(worker, in, &program->arena, &program->region, message));
-  cleave_status_t status = make(worker, program, number, &options, message);
-  if (status != CLEAVE_OK) {
-    program->program = NULL;
-    return status;
-  }
+  CLEAVE_TRY_OR(make(worker, program, number, &options, message), program->program = NULL);
   if (program->program == NULL) {
     (void)snprintf(message->text, sizeof message->text, "the backend made no program and gave no reason");
     return CLEAVE_ERROR_BACKEND;

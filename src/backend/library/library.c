@@ -133,11 +133,7 @@ static cleave_status_t add_path(cleave_path_list_t *paths, const char *folder, s
   char *path = cleave_allocate(size, 1);
   CLEAVE_TRY_MEMORY(path, error);
   (void)snprintf(path, size, "%.*s/%s", (int)folder_length, folder, name);
-  cleave_status_t status = cleave_array_reserve(paths, 1, error);
-  if (status != CLEAVE_OK) {
-    cleave_free(path);
-    return status;
-  }
+  CLEAVE_TRY_OR(cleave_array_reserve(paths, 1, error), cleave_free(path));
   cleave_array_push_reserved(paths, path);
   return CLEAVE_OK;
 }

@@ -8,11 +8,8 @@
 #include "tensor/npy.h"
 
 cleave_status_t cleave_region_reader_keep_take(cleave_region_reader_t *self, cleave_tensor_t *tensor) {
-  cleave_status_t status = cleave_array_reserve(&self->region->others, 1, self->base.error);
-  if (status != CLEAVE_OK) {
-    cleave_tensor_release(tensor);
-    return status;
-  }
+  CLEAVE_TRY_OR(cleave_array_reserve(&self->region->others, 1, self->base.error),
+                cleave_tensor_release(tensor));
   cleave_array_push_reserved(&self->region->others, tensor);
   return CLEAVE_OK;
 }

@@ -117,11 +117,7 @@ cleave_status_t cleave_array_prompt_create(const cleave_array_script_t *request,
   if (prompt == NULL) {
     return cleave_error_out_of_memory(error);
   }
-  cleave_status_t status = open_program(&prompt->program, request, error);
-  if (status != CLEAVE_OK) {
-    cleave_array_prompt_destroy(prompt);
-    return status;
-  }
+  CLEAVE_TRY_OR(open_program(&prompt->program, request, error), cleave_array_prompt_destroy(prompt));
   *out_prompt = prompt;
   return CLEAVE_OK;
 }

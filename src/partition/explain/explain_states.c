@@ -114,11 +114,7 @@ static cleave_status_t add_state(cleave_history_t *history, size_t step, cleave_
   state->step = step;
   state->graph = is_last ? plan->graph : plan->source;
   if (!is_last && step > 0) {
-    cleave_status_t status = perform(history, step, &state->owned, error);
-    if (status != CLEAVE_OK) {
-      cleave_free(state);
-      return status;
-    }
+    CLEAVE_TRY_OR(perform(history, step, &state->owned, error), cleave_free(state));
     state->graph = state->owned;
   }
   cleave_array_push_reserved(&history->states, state);

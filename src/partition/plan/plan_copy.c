@@ -127,11 +127,7 @@ cleave_status_t cleave_plan_copy(const cleave_plan_t *plan, const cleave_graph_t
   CLEAVE_TRY_MEMORY(copy, error);
   copy->source = source;
   copy->graph = graph;
-  cleave_status_t status = fill(plan, copy, error);
-  if (status != CLEAVE_OK) {
-    cleave_plan_destroy(copy);
-    return status;
-  }
+  CLEAVE_TRY_OR(fill(plan, copy, error), cleave_plan_destroy(copy));
   *out_plan = copy;
   return CLEAVE_OK;
 }

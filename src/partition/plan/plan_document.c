@@ -204,11 +204,7 @@ cleave_status_t cleave_plan_document_create(const cleave_plan_t *plan, cleave_pl
   document->rules = plan->rules;
   document->edits = plan->rewritten != NULL ? plan->edits : NULL;
   maker_t maker = {.plan = plan, .graph = graph, .document = document};
-  cleave_status_t status = fill(&maker, error);
-  if (status != CLEAVE_OK) {
-    cleave_plan_document_destroy(document);
-    return status;
-  }
+  CLEAVE_TRY_OR(fill(&maker, error), cleave_plan_document_destroy(document));
   *out_document = document;
   return CLEAVE_OK;
 }

@@ -266,11 +266,7 @@ cleave_status_t cleave_plan_diff_create(const cleave_plan_document_t *before,
   CLEAVE_TRY_MEMORY(diff, error);
   diff->before = before;
   diff->after = after;
-  cleave_status_t status = fill(diff, error);
-  if (status != CLEAVE_OK) {
-    cleave_plan_diff_destroy(diff);
-    return status;
-  }
+  CLEAVE_TRY_OR(fill(diff, error), cleave_plan_diff_destroy(diff));
   *out_diff = diff;
   return CLEAVE_OK;
 }

@@ -295,11 +295,7 @@ static cleave_status_t move_readers(cleave_rewriter_t *rewriter, cleave_substitu
     cleave_value_t from = substitute->from.items[k];
     cleave_value_t to = substitute->to.items[k];
     cleave_array_push_reserved(&substitute->uses_before, cleave_graph_value(editor->graph, to)->use_count);
-    cleave_status_t status = cleave_editor_replace_uses(editor, from, to, error);
-    if (status != CLEAVE_OK) {
-      move_back(editor, substitute, k);
-      return status;
-    }
+    CLEAVE_TRY_OR(cleave_editor_replace_uses(editor, from, to, error), move_back(editor, substitute, k));
   }
   return CLEAVE_OK;
 }

@@ -478,11 +478,7 @@ cleave_status_t cleave_session_plan_memory(cleave_session_t *session, cleave_err
   CLEAVE_TRY(allocate_host(session, error));
   for (uint32_t k = 1; k < session->targets.count; k++) {
     if (is_place(session, k)) {
-      cleave_status_t status = allocate_device(session, k, error);
-      if (status != CLEAVE_OK) {
-        session->failed = session->targets.items[k].handle;
-        return status;
-      }
+      CLEAVE_TRY_OR(allocate_device(session, k, error), session->failed = session->targets.items[k].handle);
     }
   }
   return fill_steps(session, error);

@@ -97,11 +97,7 @@ static cleave_status_t create_by_take(cleave_context_t *context, const cleave_mo
                                       cleave_graph_t *graph, cleave_model_t **out_model,
                                       cleave_error_t *error) {
   graph->context = context;
-  cleave_status_t status = resolve_gradients(graph, error);
-  if (status != CLEAVE_OK) {
-    cleave_graph_destroy(graph);
-    return status;
-  }
+  CLEAVE_TRY_OR(resolve_gradients(graph, error), cleave_graph_destroy(graph));
   if (options->keep_dead) {
     cleave_graph_keep_dead(graph);
   }
@@ -337,11 +333,7 @@ static cleave_status_t wrap_bound_take(cleave_model_t *model, cleave_graph_t *gr
   CLEAVE_TRY(cleave_model_wrap_take(graph->context, graph, &bound, error));
   bound->origin = cleave_model_retain(model);
   bound->dead_count = model->dead_count;
-  cleave_status_t status = keep_inputs(bound, inputs, input_count, error);
-  if (status != CLEAVE_OK) {
-    cleave_model_release(bound);
-    return status;
-  }
+  CLEAVE_TRY_OR(keep_inputs(bound, inputs, input_count, error), cleave_model_release(bound));
   *out_model = bound;
   return CLEAVE_OK;
 }

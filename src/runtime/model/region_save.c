@@ -78,11 +78,7 @@ cleave_status_t cleave_plan_region_json(const cleave_plan_t *plan, uint32_t inde
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                             "a region that is given as text cannot keep constants in files");
   }
-  cleave_status_t status = cleave_plan_print_region(plan, index, &options, &text, error);
-  if (status != CLEAVE_OK) {
-    cleave_text_deinit(&text);
-    return status;
-  }
+  CLEAVE_TRY_OR(cleave_plan_print_region(plan, index, &options, &text, error), cleave_text_deinit(&text));
   *out_text = text.data;
   return CLEAVE_OK;
 }

@@ -90,11 +90,7 @@ cleave_status_t cleave_server_create_from(const cleave_form_source_t *source,
   cleave_server_t *server = cleave_allocate_zeroed(1, sizeof *server);
   *out_server = NULL;
   CLEAVE_TRY_MEMORY(server, error);
-  cleave_status_t status = create(server, source, options, error);
-  if (status != CLEAVE_OK) {
-    cleave_server_destroy(server);
-    return status;
-  }
+  CLEAVE_TRY_OR(create(server, source, options, error), cleave_server_destroy(server));
   *out_server = server;
   return CLEAVE_OK;
 }

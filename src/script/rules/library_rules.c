@@ -167,11 +167,7 @@ cleave_status_t cleave_rules_load_library(cleave_context_t *context, const char 
   }
   building.rules = cleave_allocate_zeroed(1, sizeof *building.rules);
   CLEAVE_TRY_MEMORY(building.rules, error);
-  cleave_status_t status = build(&building, count, settings, error);
-  if (status != CLEAVE_OK) {
-    cleave_rules_destroy(building.rules);
-    return status;
-  }
+  CLEAVE_TRY_OR(build(&building, count, settings, error), cleave_rules_destroy(building.rules));
   *out_rules = building.rules;
   return CLEAVE_OK;
 }

@@ -286,11 +286,8 @@ cleave_status_t cleave_script_create(const char *path, cleave_status_t failure,
   }
   *(cleave_script_t **)lua_getextraspace(script->state) = script;
   opening_t opening = {.register_host = register_host};
-  cleave_status_t status = cleave_script_call(script, open_state, &opening, CLEAVE_SCRIPT_LOAD_BUDGET, error);
-  if (status != CLEAVE_OK) {
-    cleave_script_destroy(script);
-    return status;
-  }
+  CLEAVE_TRY_OR(cleave_script_call(script, open_state, &opening, CLEAVE_SCRIPT_LOAD_BUDGET, error),
+                cleave_script_destroy(script));
   *out_script = script;
   return CLEAVE_OK;
 }

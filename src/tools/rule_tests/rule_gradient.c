@@ -103,11 +103,7 @@ static cleave_status_t add_gradients(comparison_t *comparison, size_t first, cle
   cleave_model_t **models = comparison->models;
   CLEAVE_TRY(cleave_graph_copy(cleave_model_graph(last), &graph, error));
   (void)snprintf(comparison->loss, sizeof comparison->loss, "the loss %zu", comparison->model_count);
-  cleave_status_t status = add_loss(graph, first, comparison->loss, error);
-  if (status != CLEAVE_OK) {
-    cleave_graph_destroy(graph);
-    return status;
-  }
+  CLEAVE_TRY_OR(add_loss(graph, first, comparison->loss, error), cleave_graph_destroy(graph));
   CLEAVE_TRY(cleave_model_create_sharing_take(graph, last, &models[comparison->model_count], error));
   comparison->model_count++;
   cleave_gradient_order_t order = {.loss = comparison->loss,

@@ -144,11 +144,8 @@ cleave_status_t cleave_check_copy(const cleave_tensor_view_t *view, cleave_tenso
   }
   for (int64_t k = 0; view->dtype == CLEAVE_DTYPE_STRING && k < tensor->count; k++) {
     const char *text = ((const char *const *)view->data)[k];
-    cleave_status_t status = cleave_tensor_set_string(tensor, k, text, strlen(text), error);
-    if (status != CLEAVE_OK) {
-      cleave_tensor_release(tensor);
-      return status;
-    }
+    CLEAVE_TRY_OR(cleave_tensor_set_string(tensor, k, text, strlen(text), error),
+                  cleave_tensor_release(tensor));
   }
   *out_tensor = tensor;
   return CLEAVE_OK;

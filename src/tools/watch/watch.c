@@ -293,11 +293,7 @@ cleave_status_t cleave_rules_watch_create_known(cleave_model_t *model,
   cleave_rules_watch_t *watch = cleave_allocate_zeroed(1, sizeof *watch);
   CLEAVE_TRY_MEMORY(watch, error);
   watch->model = cleave_model_retain(model);
-  cleave_status_t status = start(watch, request, known, options, error);
-  if (status != CLEAVE_OK) {
-    cleave_rules_watch_destroy(watch);
-    return status;
-  }
+  CLEAVE_TRY_OR(start(watch, request, known, options, error), cleave_rules_watch_destroy(watch));
   *out_watch = watch;
   return CLEAVE_OK;
 }

@@ -93,11 +93,7 @@ cleave_status_t cleave_watch_files_create(int32_t quiet_ms, cleave_watch_files_t
   files->timer = -1;
   files->both = -1;
   files->quiet_ms = quiet_ms < 1 ? 1 : quiet_ms;
-  cleave_status_t status = open_all(files, error);
-  if (status != CLEAVE_OK) {
-    cleave_watch_files_destroy(files);
-    return status;
-  }
+  CLEAVE_TRY_OR(open_all(files, error), cleave_watch_files_destroy(files));
   *out_files = files;
   return CLEAVE_OK;
 }
