@@ -356,10 +356,7 @@ cleave_status_t cleave_stage_create(const cleave_communicator_t *communicator,
   cleave_free(making.input_of);
   cleave_array_free(&making.targets.list);
   status = cleave_communicator_agree(communicator, status, error);
-  if (status != CLEAVE_OK) {
-    cleave_stage_destroy(stage);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_stage_destroy(stage));
   *out_stage = stage;
   return CLEAVE_OK;
 }

@@ -60,10 +60,7 @@ cleave_status_t cleave_array_allocate(cleave_imperative_t *imperative, cleave_dt
   atomic_init(&array->references, 1);
   cleave_status_t status = rank < 0 ? CLEAVE_OK : cleave_array_set_shape(array, rank, dims, error);
   CLEAVE_THEN(status, cleave_variable_create(imperative->engine, NULL, &array->variable, error));
-  if (status != CLEAVE_OK) {
-    end_array(array);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, end_array(array));
   *out_array = array;
   return CLEAVE_OK;
 }

@@ -91,10 +91,7 @@ static cleave_status_t build(cleave_imperative_t *imperative, const imperative_r
   CLEAVE_THEN(status, add_node(graph, request, values, out_node, error));
   CLEAVE_THEN(status, cleave_graph_infer(graph, &(cleave_infer_options_t){0}, NULL, error));
   cleave_free(values);
-  if (status != CLEAVE_OK) {
-    cleave_graph_destroy(graph);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_graph_destroy(graph));
   *out_graph = graph;
   return CLEAVE_OK;
 }
@@ -229,10 +226,7 @@ cleave_status_t imperative_compile_graph_take(cleave_imperative_t *imperative, c
   atomic_init(&compiled->references, 1);
   cleave_status_t status = cleave_model_create_take(graph, &compiled->model, error);
   CLEAVE_THEN(status, compile_graph(imperative, options, compiled, error));
-  if (status != CLEAVE_OK) {
-    imperative_operator_release(compiled);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, imperative_operator_release(compiled));
   *out_compiled = compiled;
   return CLEAVE_OK;
 }

@@ -198,10 +198,7 @@ static cleave_status_t find_or_compile(cleave_imperative_t *imperative, const im
       imperative_infer(imperative, request, is_constant, entry->outputs, &is_known, error);
   CLEAVE_THEN(status, imperative_compile(imperative, request, entry, error));
   CLEAVE_THEN(status, insert(imperative, entry, error));
-  if (status != CLEAVE_OK) {
-    imperative_operator_release(entry);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, imperative_operator_release(entry));
   imperative->compiled_count++;
   *out_entry = entry;
   return CLEAVE_OK;

@@ -370,10 +370,7 @@ cleave_status_t cleave_repl_create(const cleave_graph_t *graph, const cleave_rep
     repl->script->context = graph->context;
     status = cleave_script_call(repl->script, open_session, repl, CLEAVE_SCRIPT_LOAD_BUDGET, error);
   }
-  if (status != CLEAVE_OK) {
-    cleave_repl_destroy(repl);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_repl_destroy(repl));
   *out_repl = repl;
   return CLEAVE_OK;
 }

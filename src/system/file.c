@@ -138,10 +138,7 @@ static cleave_status_t open_take(int descriptor, const char *path, size_t limit,
   file->path = copy;
   cleave_status_t status = open_content(descriptor, limit, file, error);
   (void)close(descriptor);
-  if (status != CLEAVE_OK) {
-    cleave_file_release(file);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_file_release(file));
   *out_file = file;
   return CLEAVE_OK;
 }

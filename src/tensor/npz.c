@@ -223,10 +223,7 @@ static cleave_status_t read_entry(const directory_t *directory, const entry_t *e
   CLEAVE_TRY_MEMORY(made.name, error);
   cleave_status_t status =
       cleave_npy_read_part(directory->file, offset, (size_t)entry->size, place, &made.tensor, error);
-  if (status != CLEAVE_OK) {
-    cleave_free(made.name);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_free(made.name));
   cleave_array_push_reserved(&npz->entries, made);
   return CLEAVE_OK;
 }

@@ -61,10 +61,7 @@ cleave_status_t cleave_isolate_open(const char *path, const char *absolute, cons
   if (status == CLEAVE_OK && isolate->table.blobs != NULL) {
     isolate->digest = cleave_library_digest_file(absolute);
   }
-  if (status != CLEAVE_OK) {
-    free_isolate(isolate);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, free_isolate(isolate));
   *out_isolate = isolate;
   return CLEAVE_OK;
 }

@@ -69,10 +69,7 @@ static cleave_status_t begin(void *self, const cleave_region_view_t *graph, cons
     }
     cleave_worker_end(partitioning->worker);
   }
-  if (status != CLEAVE_OK) {
-    destroy(partitioning);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, destroy(partitioning));
   *out_state = partitioning;
   return CLEAVE_OK;
 }
@@ -170,10 +167,7 @@ static cleave_status_t create_selector(void *state, const cleave_region_view_t *
   selector->id = cleave_isolate_next_id(partitioning->partitioner->isolate);
   cleave_status_t status = cleave_isolate_ask(
       partitioning->worker, &call, (uint32_t[]){partitioning->id, selector->id}, 2, NULL, &reply, message);
-  if (status != CLEAVE_OK) {
-    cleave_free(selector);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_free(selector));
   cleave_worker_end(partitioning->worker);
   *out_selector = selector;
   return CLEAVE_OK;

@@ -49,10 +49,7 @@ static cleave_status_t put_view(passing_t *passing, cleave_wire_out_t *out, clea
   cleave_worker_constants_begin(passing->worker);
   cleave_status_t status =
       cleave_region_write(view, cleave_worker_constants_share, passing->worker, out, &error);
-  if (status != CLEAVE_OK) {
-    (void)snprintf(message->text, sizeof message->text, "%.255s", error.message);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, (void)snprintf(message->text, sizeof message->text, "%.255s", error.message));
   return keep_constants(passing);
 }
 

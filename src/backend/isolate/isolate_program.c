@@ -298,10 +298,7 @@ cleave_status_t cleave_isolate_make(cleave_isolate_t *isolate, const cleave_isol
       cleave_worker_end(program->worker);
     }
   }
-  if (status != CLEAVE_OK) {
-    destroy(program);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, destroy(program));
   *out_program = program;
   return CLEAVE_OK;
 }

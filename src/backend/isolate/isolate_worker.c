@@ -67,10 +67,7 @@ cleave_status_t cleave_isolate_open_worker(cleave_isolate_t *isolate,
         cleave_error_set(error, CLEAVE_ERROR_BACKEND, "%s: is another library than before: unload '%s' first",
                          isolate->path, isolate->name);
   }
-  if (status != CLEAVE_OK) {
-    cleave_worker_release(worker);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_worker_release(worker));
   *out_worker = worker;
   return CLEAVE_OK;
 }

@@ -85,10 +85,7 @@ cleave_status_t cleave_worker_start(const char *name, cleave_log_t *log, cleave_
                     cleave_wire_reserve(&worker->outcome, USUAL_ANSWER);
   cleave_status_t status = has_memory ? CLEAVE_OK : cleave_error_out_of_memory(error);
   CLEAVE_THEN(status, cleave_worker_spawn(worker, error));
-  if (status != CLEAVE_OK) {
-    free_worker(worker);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, free_worker(worker));
   *out_worker = worker;
   return CLEAVE_OK;
 }

@@ -186,10 +186,7 @@ static cleave_status_t look_through(const cleave_blob_store_t *store, bool all, 
     status = visit(store, entry->d_name, all, list, error);
   }
   (void)closedir(folder);
-  if (status != CLEAVE_OK) {
-    cleave_blob_list_deinit(list);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_blob_list_deinit(list));
   cleave_array_sort(list, compare_used);
   return CLEAVE_OK;
 }

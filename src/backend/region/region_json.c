@@ -201,10 +201,7 @@ static cleave_status_t add_value(writer_t *writer, uint32_t index) {
   } else if (is_constant) {
     status = set_data(writer, &json, index);
   }
-  if (status != CLEAVE_OK) {
-    json_decref(json);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, json_decref(json));
   cleave_json_write_item(writer->text, "    ", index == 0, json);
   return CLEAVE_OK;
 }

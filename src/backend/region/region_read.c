@@ -344,10 +344,7 @@ cleave_status_t cleave_region_json_read(const char *place, const char *text, siz
                                : cleave_reader_parse(&self.base, "a region", text, length, &root);
   CLEAVE_THEN(status, read_all(&self, root));
   json_decref(root);
-  if (status != CLEAVE_OK) {
-    cleave_region_file_destroy(region);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_region_file_destroy(region));
   *out_region = region;
   return CLEAVE_OK;
 }

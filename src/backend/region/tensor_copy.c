@@ -59,10 +59,7 @@ cleave_status_t cleave_tensor_copy_view(const cleave_tensor_view_t *view, size_t
   } else if (bytes > 0) {
     memcpy(tensor->data, view->data, bytes);
   }
-  if (status != CLEAVE_OK) {
-    cleave_tensor_release(tensor);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_tensor_release(tensor));
   cleave_tensor_touch(tensor);
   *out_tensor = tensor;
   return CLEAVE_OK;

@@ -85,9 +85,7 @@ static cleave_status_t compile(void *state, const cleave_region_view_t *view,
                                cleave_message_t *message) {
   const cleave_custom_operator_t *definition = NULL;
   cleave_status_t status = find_kernel(state, view, &definition, message);
-  if (status != CLEAVE_OK) {
-    return status;
-  }
+  CLEAVE_TRY(status);
   executor_t *executor = cleave_allocate_zeroed(1, sizeof *executor);
   uint32_t *inputs = cleave_allocate(view->value_count, sizeof *inputs);
   if (executor != NULL) {
@@ -182,10 +180,7 @@ cleave_status_t cleave_extensions_add(const cleave_backend_handle_t *library,
                                            library->backend->name, extensions, error));
   CLEAVE_TRY_CLEANUP(cleave_library_rules_take(library, error));
 cleanup:
-  if (status != CLEAVE_OK) {
-    cleave_extensions_remove(extensions);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_extensions_remove(extensions));
   *out_extensions = extensions;
   return CLEAVE_OK;
 }

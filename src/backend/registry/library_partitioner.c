@@ -192,10 +192,7 @@ static cleave_status_t selector_create(void *context, const cleave_graph_t *grap
     selector->own = NULL;
     status = fail(work, "create_selector", status, &message, error);
   }
-  if (status != CLEAVE_OK) {
-    cleave_free(selector);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_free(selector));
   *out_selector = selector;
   return CLEAVE_OK;
 }

@@ -224,10 +224,7 @@ static cleave_status_t change_constants(cleave_job_t *job, cleave_error_t *error
   cleave_plan_t *plan = NULL;
   cleave_status_t status = constants_set(&job->options->constants, &model, error);
   CLEAVE_THEN(status, cleave_plan_rebase(job->plan, model, &plan, error));
-  if (status != CLEAVE_OK) {
-    cleave_model_release(model);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_model_release(model));
   cleave_plan_destroy(job->plan);
   job->plan = plan;
   cleave_model_release(job->model);

@@ -93,10 +93,7 @@ static cleave_status_t find_file(cleave_onnx_source_t *source, cleave_bytes_t lo
   } else {
     status = open_below(source, copy, out_file, error);
   }
-  if (status != CLEAVE_OK) {
-    cleave_free(copy);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_free(copy));
   cleave_onnx_data_file_t entry = {.location = copy, .file = *out_file};
   cleave_array_push_reserved(&source->data_files, entry);
   return CLEAVE_OK;

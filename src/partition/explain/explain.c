@@ -26,10 +26,7 @@ cleave_status_t cleave_explainer_create(const cleave_graph_t *graph, cleave_expl
   x->graph = graph;
   cleave_status_t status = cleave_contraction_create(graph, &x->contraction, error);
   CLEAVE_THEN(status, cleave_matcher_create(x->contraction, &x->matcher, error));
-  if (status != CLEAVE_OK) {
-    cleave_explainer_destroy(x);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_explainer_destroy(x));
   *out_explainer = x;
   return CLEAVE_OK;
 }

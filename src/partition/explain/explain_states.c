@@ -93,10 +93,7 @@ static cleave_status_t perform(const cleave_history_t *history, size_t step, cle
   }
   CLEAVE_THEN(status, cleave_editor_settle(&editor, error));
   cleave_editor_deinit(&editor);
-  if (status != CLEAVE_OK) {
-    cleave_graph_destroy(graph);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_graph_destroy(graph));
   *out_graph = graph;
   return CLEAVE_OK;
 }

@@ -342,10 +342,7 @@ cleave_status_t cleave_plan_document_read(const char *place, const char *text, s
                                : cleave_reader_parse(&reader.base, "a plan", text, length, &root);
   CLEAVE_THEN(status, read_all(&reader.base, root));
   json_decref(root);
-  if (status != CLEAVE_OK) {
-    cleave_plan_document_destroy(document);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_plan_document_destroy(document));
   *out_document = document;
   return CLEAVE_OK;
 }

@@ -378,10 +378,7 @@ cleave_status_t cleave_plan_rebuild(cleave_plan_document_t *document, const clea
   cleave_status_t status = make_order(graph, &r.order, error);
   CLEAVE_THEN(status, rebuild(&r));
   cleave_free(r.order);
-  if (status != CLEAVE_OK) {
-    cleave_free(r.plan);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_free(r.plan));
   r.plan->arena = document->arena;
   document->arena = (cleave_arena_t){0};
   *out_plan = r.plan;

@@ -141,10 +141,7 @@ cleave_status_t cleave_editor_add_constant(cleave_editor_t *editor, const char *
                           .tensor = tensor};
     status = log_edit(editor, edit, error);
   }
-  if (status != CLEAVE_OK) {
-    cleave_editor_roll_back(editor, mark);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_editor_roll_back(editor, mark));
   editor->data_bytes += tensor->bytes;
   return CLEAVE_OK;
 }

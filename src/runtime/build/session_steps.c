@@ -84,9 +84,7 @@ cleave_status_t cleave_build_get_program(cleave_build_t *build, const cleave_bui
   cleave_status_t status = session->cache != NULL ? cleave_program_cache_get(session->cache, &wanted,
                                                                              out_program, &is_reused, message)
                                                   : cleave_program_compile(&wanted, out_program, message);
-  if (status != CLEAVE_OK) {
-    return status;
-  }
+  CLEAVE_TRY(status);
   session->reused_count += is_reused ? 1 : 0;
   session->loaded_count += !is_reused && (*out_program)->is_loaded ? 1 : 0;
   cleave_array_push_reserved(&session->programs, *out_program);

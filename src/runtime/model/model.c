@@ -51,10 +51,7 @@ cleave_status_t cleave_model_create_take(cleave_graph_t *graph, cleave_model_t *
   if (status == CLEAVE_OK && more) {
     status = cleave_graph_simplify(graph, NULL, 0, NULL, error);
   }
-  if (status != CLEAVE_OK) {
-    cleave_model_release(model);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_model_release(model));
   if (graph->live_node_count == nodes && cleave_graph_value_bound(graph) == values) {
     cleave_graph_destroy(model->unfolded);
     model->unfolded = NULL;
@@ -112,10 +109,7 @@ static cleave_status_t create_from_region_take(cleave_context_t *context,
   cleave_graph_t *graph = NULL;
   cleave_status_t status = cleave_region_file_graph(region, &graph, error);
   CLEAVE_THEN(status, create_by_take(context, options, graph, out_model, error));
-  if (status != CLEAVE_OK) {
-    cleave_region_file_destroy(region);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_region_file_destroy(region));
   (*out_model)->region = region;
   return CLEAVE_OK;
 }

@@ -163,10 +163,7 @@ static cleave_status_t copy_view(const cleave_tensor_view_t *view, cleave_tensor
     const char *text = ((const char *const *)view->data)[k];
     status = cleave_tensor_set_string(tensor, k, text, strlen(text), error);
   }
-  if (status != CLEAVE_OK) {
-    cleave_tensor_release(tensor);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_tensor_release(tensor));
   cleave_tensor_touch(tensor);
   *out_tensor = tensor;
   return CLEAVE_OK;
@@ -281,10 +278,7 @@ static cleave_status_t make_model(cleave_model_t *old, const replacement_t *item
     status = status == CLEAVE_OK ? settle(old, model, error) : as_structure(status, &cause, error);
     cleave_model_release(origin);
   }
-  if (status != CLEAVE_OK) {
-    cleave_model_release(model);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_model_release(model));
   *out_model = model;
   return CLEAVE_OK;
 }

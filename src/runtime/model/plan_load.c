@@ -39,10 +39,7 @@ static cleave_status_t make_plan(cleave_plan_document_t *document, const cleave_
   CLEAVE_TRY(rewrite(document, graph, &rewritten, error));
   cleave_status_t status =
       cleave_plan_rebuild(document, rewritten != NULL ? rewritten : graph, out_plan, error);
-  if (status != CLEAVE_OK) {
-    cleave_graph_destroy(rewritten);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_graph_destroy(rewritten));
   (*out_plan)->source = graph;
   (*out_plan)->rewritten = rewritten;
   (*out_plan)->edits = document->edits;
@@ -87,10 +84,7 @@ static cleave_status_t settle_take(cleave_plan_t *plan, const char *place, bool 
     status = dissolve(&plan, place, reasons, error);
   }
   cleave_arena_deinit(&arena);
-  if (status != CLEAVE_OK) {
-    cleave_plan_destroy(plan);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_plan_destroy(plan));
   *out_plan = plan;
   return CLEAVE_OK;
 }

@@ -60,10 +60,7 @@ cleave_status_t cleave_plan_rebase(const cleave_plan_t *plan, cleave_model_t *mo
   bool resized = cleave_model_graph(model)->is_sized;
   cleave_status_t status =
       cleave_plan_ask_backends(copy, resized ? "these constants and sizes" : "these constants", error);
-  if (status != CLEAVE_OK) {
-    cleave_plan_destroy(copy);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_plan_destroy(copy));
   *out_plan = copy;
   return CLEAVE_OK;
 }

@@ -199,10 +199,7 @@ cleave_status_t cleave_region_file_graph(const cleave_region_file_t *region, cle
       making.values == NULL ? cleave_error_out_of_memory(error) : cleave_graph_create(&making.graph, error);
   CLEAVE_THEN(status, make(&making));
   cleave_free(making.values);
-  if (status != CLEAVE_OK) {
-    cleave_graph_destroy(making.graph);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_graph_destroy(making.graph));
   *out_graph = making.graph;
   return CLEAVE_OK;
 }

@@ -113,10 +113,7 @@ cleave_status_t cleave_rule_files_load(cleave_context_t *context, const cleave_p
   files->context = cleave_context_retain(context);
   cleave_status_t status = copy_request(files, request, &own, error);
   CLEAVE_THEN(status, load(&files->list, context, &own, NULL, error));
-  if (status != CLEAVE_OK) {
-    cleave_rule_files_destroy(files);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_rule_files_destroy(files));
   *out_files = files;
   return CLEAVE_OK;
 }

@@ -143,10 +143,7 @@ static cleave_status_t make(cleave_session_t *session, cleave_step_t *step, cons
   if (status == CLEAVE_OK && target->stream != NULL) {
     status = cleave_session_renew_streams(session, error);
   }
-  if (status != CLEAVE_OK) {
-    destroy(fallback, step);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, destroy(fallback, step));
   step->fallback = fallback;
   session->fallback_count++;
   return CLEAVE_OK;

@@ -87,10 +87,7 @@ static cleave_status_t selector_create(void *context, const cleave_graph_t *grap
   cleave_status_t status = cleave_callback_call(
       context, graph, &(cleave_callback_t){.node = CLEAVE_NODE_NONE, .body = run_create, .context = selector},
       error);
-  if (status != CLEAVE_OK) {
-    selector_destroy(context, selector);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, selector_destroy(context, selector));
   *out_selector = selector;
   return CLEAVE_OK;
 }

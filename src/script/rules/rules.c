@@ -142,10 +142,7 @@ static cleave_status_t load_rules(const char *name, load_t *load, cleave_rules_t
     cleave_script_set_rule(rules->script, NULL, NULL, 0);
   }
   CLEAVE_THEN(status, keep_text(rules, load, error));
-  if (status != CLEAVE_OK) {
-    cleave_rules_destroy(rules);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_rules_destroy(rules));
   *out_rules = rules;
   return CLEAVE_OK;
 }

@@ -103,10 +103,7 @@ cleave_status_t cleave_calibration_create(const cleave_graph_t *graph, const cle
   cleave_status_t status = cleave_graph_copy(graph, &calibration->open, error);
   CLEAVE_THEN(status, open_values(calibration, error));
   CLEAVE_THEN(status, compile(calibration, inputs, error));
-  if (status != CLEAVE_OK) {
-    cleave_calibration_destroy(calibration);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_calibration_destroy(calibration));
   *out_calibration = calibration;
   return CLEAVE_OK;
 }

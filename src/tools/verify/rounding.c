@@ -113,9 +113,7 @@ static cleave_status_t disturb(cleave_graph_t *graph, cleave_value_t value, cons
   CLEAVE_TRY(make_changes(&record, change->numbers, change->bits, change->seed, &tensor, error));
   cleave_status_t status = cleave_graph_add_constant(graph, "", tensor, &changes, error);
   cleave_tensor_release(tensor);
-  if (status != CLEAVE_OK) {
-    return status;
-  }
+  CLEAVE_TRY(status);
   const cleave_value_t operands[2] = {CLEAVE_VALUE_NONE, changes};
   CLEAVE_TRY(cleave_graph_add_node(graph, cleave_op_find("", change->op), "", operands, 2, 1, &node, error));
   cleave_value_t changed = cleave_node_output(graph, node, 0);

@@ -83,10 +83,7 @@ static cleave_status_t list_item(verifier_t *verifier, cleave_verify_kind_t kind
   item_set_t set;
   bool is_fusion = kind == CLEAVE_VERIFY_FUSION;
   cleave_status_t status = build_view(verifier, kind, index, &set, error);
-  if (status != CLEAVE_OK) {
-    cleave_arena_reset(&verifier->arena);
-    return status;
-  }
+  CLEAVE_TRY_OR(status, cleave_arena_reset(&verifier->arena));
   cleave_verify_report_t *report = verifier->report;
   uint32_t rule = is_fusion ? verifier->plan->fusions[index].rule : set.region->rule;
   uint64_t hash = cleave_hash_combine(set.view.region.hash, (uint64_t)rule << 1 | (is_fusion ? 1 : 0));

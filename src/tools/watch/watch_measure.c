@@ -44,9 +44,7 @@ static cleave_status_t compare_output(const cleave_watch_measure_t *measure, uin
     }
     cleave_tensor_release(tensors[0]);
     cleave_tensor_release(tensors[1]);
-    if (status != CLEAVE_OK) {
-      return status;
-    }
+    CLEAVE_TRY(status);
   }
   if (index == 0 || !(difference <= reload->largest_difference)) {
     reload->largest_difference = difference;
