@@ -18,8 +18,8 @@
   }
 
 /* A byte-wise view of any CLEAVE_ARRAY, for the functions behind the macros. */
-CLEAVE_MUST_USE cleave_status_t cleave_array_grow(void **items, size_t *capacity, size_t wanted,
-                                                  size_t item_size, cleave_error_t *error);
+CLEAVE_STATUS cleave_array_grow(void **items, size_t *capacity, size_t wanted, size_t item_size,
+                                cleave_error_t *error);
 
 /* Room for `extra` more items. A status. */
 #define cleave_array_reserve(array, extra, error)                                                          \

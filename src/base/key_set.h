@@ -25,8 +25,7 @@ static inline bool cleave_key_set_has(const cleave_key_set_t *set, uint64_t key)
 }
 
 /* Adding a key that is there is no error. */
-CLEAVE_MUST_USE cleave_status_t cleave_key_set_add(cleave_key_set_t *set, uint64_t key,
-                                                   cleave_error_t *error);
+CLEAVE_STATUS cleave_key_set_add(cleave_key_set_t *set, uint64_t key, cleave_error_t *error);
 /* Keeps the memory. */
 void cleave_key_set_clear(cleave_key_set_t *set);
 void cleave_key_set_deinit(cleave_key_set_t *set);

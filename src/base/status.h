@@ -7,6 +7,9 @@
 
 #include "cleave/cleave.h"
 
+/* What functions return that can fail: a status that callers must look at. */
+#define CLEAVE_STATUS CLEAVE_MUST_USE cleave_status_t
+
 /* Returns the status of `expression` from the calling function unless it is CLEAVE_OK. */
 #define CLEAVE_TRY(expression)                  \
   do {                                          \

@@ -24,8 +24,8 @@ typedef struct cleave_strings {
 } cleave_strings_t;
 
 /* The id of `text` (length bytes, copied, cut at an embedded NUL). */
-CLEAVE_MUST_USE cleave_status_t cleave_strings_add(cleave_strings_t *strings, const char *text, size_t length,
-                                                   cleave_string_t *out_string, cleave_error_t *error);
+CLEAVE_STATUS cleave_strings_add(cleave_strings_t *strings, const char *text, size_t length,
+                                 cleave_string_t *out_string, cleave_error_t *error);
 
 /* The id of `text`, or CLEAVE_STRING_NONE if it was never added. */
 cleave_string_t cleave_strings_find(const cleave_strings_t *strings, const char *text, size_t length);

@@ -29,7 +29,7 @@ const char *cleave_text_get(const cleave_text_t *text);
 void cleave_text_align(cleave_text_t *text, const char *rows, const char *alignment, const char *style,
                        const char *plain);
 /* CLEAVE_ERROR_OUT_OF_MEMORY if an append failed. */
-CLEAVE_MUST_USE cleave_status_t cleave_text_check(const cleave_text_t *text, cleave_error_t *error);
+CLEAVE_STATUS cleave_text_check(const cleave_text_t *text, cleave_error_t *error);
 void cleave_text_deinit(cleave_text_t *text);
 
 /* Keeps the nearest of many candidates. Start from {0}, offer all, then read. */

@@ -27,13 +27,12 @@ typedef struct cleave_cut_request {
 
 /* Nodes without a part get the first that needs them, by way of the nodes that have one. `parts`: by node,
  * room for cleave_graph_node_bound. Linear. */
-CLEAVE_MUST_USE cleave_status_t cleave_cut_assign(const cleave_graph_t *graph, uint32_t *parts,
-                                                  cleave_error_t *error);
+CLEAVE_STATUS cleave_cut_assign(const cleave_graph_t *graph, uint32_t *parts, cleave_error_t *error);
 
 /* Makes the parts (all zero before; deinitialised also when this fails). CLEAVE_ERROR_INVALID_ARGUMENT: a
  * part reads what a later one makes. Linear. The graph must outlive them if it has custom operators. */
-CLEAVE_MUST_USE cleave_status_t cleave_cut(const cleave_graph_t *graph, const cleave_cut_request_t *request,
-                                           cleave_cut_part_t *parts, cleave_error_t *error);
+CLEAVE_STATUS cleave_cut(const cleave_graph_t *graph, const cleave_cut_request_t *request,
+                         cleave_cut_part_t *parts, cleave_error_t *error);
 void cleave_cut_part_deinit(cleave_cut_part_t *part);
 
 #endif /* CLEAVE_DISTRIBUTED_CUT_H */

@@ -34,18 +34,16 @@ typedef struct cleave_exchange {
 } cleave_exchange_t;
 
 /* Adds a tensor of float32 or float64 to the last bucket, or to a new one if it does not fit in there. */
-CLEAVE_MUST_USE cleave_status_t cleave_exchange_add(cleave_exchange_t *exchange, cleave_dtype_t dtype,
-                                                    int32_t rank, const int64_t *dims, cleave_error_t *error);
+CLEAVE_STATUS cleave_exchange_add(cleave_exchange_t *exchange, cleave_dtype_t dtype, int32_t rank,
+                                  const int64_t *dims, cleave_error_t *error);
 /* Memory for all buckets, zeroed; nothing is added after it. */
-CLEAVE_MUST_USE cleave_status_t cleave_exchange_allocate(cleave_exchange_t *exchange, cleave_error_t *error);
+CLEAVE_STATUS cleave_exchange_allocate(cleave_exchange_t *exchange, cleave_error_t *error);
 void cleave_exchange_deinit(cleave_exchange_t *exchange);
 
 /* Begins to sum a bucket, in place. */
-CLEAVE_MUST_USE cleave_status_t cleave_exchange_start(cleave_exchange_t *exchange, uint32_t bucket,
-                                                      cleave_error_t *error);
+CLEAVE_STATUS cleave_exchange_start(cleave_exchange_t *exchange, uint32_t bucket, cleave_error_t *error);
 /* Until its sums are there; at once if nobody started it. */
-CLEAVE_MUST_USE cleave_status_t cleave_exchange_wait(cleave_exchange_t *exchange, uint32_t bucket,
-                                                     cleave_error_t *error);
+CLEAVE_STATUS cleave_exchange_wait(cleave_exchange_t *exchange, uint32_t bucket, cleave_error_t *error);
 
 /* Of all buckets. */
 size_t cleave_exchange_bytes(const cleave_exchange_t *exchange);

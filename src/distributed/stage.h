@@ -66,10 +66,9 @@ typedef struct cleave_stage_source {
  * all fail with its error. So they do if their plans differ, if there are not as many stages as processes
  * (CLEAVE_ERROR_INVALID_ARGUMENT), or if a value between stages has a size that is known only at run time, or
  * is of strings (CLEAVE_ERROR_UNSUPPORTED). Model and plan must outlive the stage. */
-CLEAVE_MUST_USE cleave_status_t cleave_stage_create(const cleave_communicator_t *communicator,
-                                                    const cleave_stage_source_t *source,
-                                                    cleave_status_t status, cleave_stage_t **out_stage,
-                                                    cleave_error_t *error);
+CLEAVE_STATUS cleave_stage_create(const cleave_communicator_t *communicator,
+                                  const cleave_stage_source_t *source, cleave_status_t status,
+                                  cleave_stage_t **out_stage, cleave_error_t *error);
 /* NULL is a no-op. */
 void cleave_stage_destroy(cleave_stage_t *stage);
 
@@ -82,7 +81,7 @@ typedef struct cleave_stage_load {
 
 /* Runs requests on a session of the stage's model and plan, in which the inputs of the whole model are set.
  * All processes call it. If one fails, others may wait for it: end them all (`abort` of the communicator). */
-CLEAVE_MUST_USE cleave_status_t cleave_stage_run(cleave_stage_t *stage, cleave_session_t *session,
-                                                 cleave_stage_load_t *load, cleave_error_t *error);
+CLEAVE_STATUS cleave_stage_run(cleave_stage_t *stage, cleave_session_t *session, cleave_stage_load_t *load,
+                               cleave_error_t *error);
 
 #endif /* CLEAVE_DISTRIBUTED_STAGE_H */

@@ -254,7 +254,7 @@ void engine_queue_wait(engine_queue_t *queue);
 /* failures.c: Errors of operations, on their way to those who wait. With the lock held, unless said
  * otherwise. */
 
-CLEAVE_MUST_USE cleave_status_t engine_failures_start(cleave_engine_t *engine, cleave_error_t *error);
+CLEAVE_STATUS engine_failures_start(cleave_engine_t *engine, cleave_error_t *error);
 void engine_failures_end(cleave_engine_t *engine);
 
 /* A failure of the operation `name` (NULL: of none), with one reference. The engine remembers the oldest ones
@@ -292,16 +292,16 @@ bool engine_events_reserve(engine_task_t *task);
 
 /* Appends to task->events, with a reference each, what its worker's `stream` (NULL: the host) must wait for.
  */
-CLEAVE_MUST_USE cleave_status_t engine_events_collect(engine_task_t *task, const engine_stream_t *stream,
-                                                      cleave_error_t *error);
+CLEAVE_STATUS engine_events_collect(engine_task_t *task, const engine_stream_t *stream,
+                                    cleave_error_t *error);
 void engine_events_drop(engine_task_t *task);
 
 /* Without the lock: the stream waits for the task's events, or this thread does if `stream` is NULL. */
-CLEAVE_MUST_USE cleave_status_t engine_events_wait(const engine_task_t *task, const engine_stream_t *stream,
-                                                   cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t engine_event_synchronize(const engine_event_t *event, cleave_error_t *error);
+CLEAVE_STATUS engine_events_wait(const engine_task_t *task, const engine_stream_t *stream,
+                                 cleave_error_t *error);
+CLEAVE_STATUS engine_event_synchronize(const engine_event_t *event, cleave_error_t *error);
 /* Without the lock: task->event is the stream's end now. */
-CLEAVE_MUST_USE cleave_status_t engine_event_record(const engine_task_t *task, cleave_error_t *error);
+CLEAVE_STATUS engine_event_record(const engine_task_t *task, cleave_error_t *error);
 
 /* The task, which was not skipped, has ended: its variables know task->event (NULL: all was done by then). */
 void engine_events_note(engine_task_t *task);
@@ -310,7 +310,7 @@ void engine_events_note(engine_task_t *task);
 void engine_events_forget(cleave_variable_t *variable);
 
 /* Creates or destroys the worker's stream, all events with it. */
-CLEAVE_MUST_USE cleave_status_t engine_stream_start(engine_worker_t *worker, cleave_error_t *error);
+CLEAVE_STATUS engine_stream_start(engine_worker_t *worker, cleave_error_t *error);
 void engine_stream_end(engine_worker_t *worker);
 
 /* accesses.c: Who has a variable, and who waits for it. With the lock held. */
@@ -334,14 +334,12 @@ void engine_variable_free(cleave_variable_t *variable);
 /* operations.c: Operations: checked, made into tasks, pushed. */
 
 /* CLEAVE_ERROR_INVALID_ARGUMENT with what is wrong, or that the process was forked. */
-CLEAVE_MUST_USE cleave_status_t engine_operation_check(const cleave_engine_t *engine,
-                                                       const cleave_operation_info_t *info,
-                                                       cleave_error_t *error);
+CLEAVE_STATUS engine_operation_check(const cleave_engine_t *engine, const cleave_operation_info_t *info,
+                                     cleave_error_t *error);
 
 /* Pushes what was checked, by itself. `operation` (or NULL) is what it is a run of. */
-CLEAVE_MUST_USE cleave_status_t engine_operation_push(cleave_engine_t *engine,
-                                                      const cleave_operation_info_t *info,
-                                                      cleave_operation_t *operation, cleave_error_t *error);
+CLEAVE_STATUS engine_operation_push(cleave_engine_t *engine, const cleave_operation_info_t *info,
+                                    cleave_operation_t *operation, cleave_error_t *error);
 
 /* With the lock held: where tasks for the device go. */
 void engine_task_place(engine_task_t *task, uint32_t device, uint32_t flags, int32_t priority);
@@ -375,12 +373,12 @@ engine_bulk_t *engine_bulk_here(const cleave_engine_t *engine);
 
 /* Does the operation, which was checked, fit into the thread's bulks? */
 bool engine_bulk_takes(const engine_bulk_t *bulk, const cleave_operation_info_t *info);
-CLEAVE_MUST_USE cleave_status_t engine_bulk_add(engine_bulk_t *bulk, const cleave_operation_info_t *info,
-                                                cleave_error_t *error);
+CLEAVE_STATUS engine_bulk_add(engine_bulk_t *bulk, const cleave_operation_info_t *info,
+                              cleave_error_t *error);
 /* Pushes what the thread has joined; NULL and nothing joined are a no-op. */
 void engine_bulk_flush(engine_bulk_t *bulk);
 
-CLEAVE_MUST_USE cleave_status_t engine_bulks_start(cleave_engine_t *engine, cleave_error_t *error);
+CLEAVE_STATUS engine_bulks_start(cleave_engine_t *engine, cleave_error_t *error);
 /* Nobody pushes any more. */
 void engine_bulks_end(cleave_engine_t *engine);
 

@@ -15,8 +15,7 @@ typedef struct cleave_dot_options {
 /* Appends the text. A node shows its operator, its name and the shapes of its constant inputs; an edge the
  * type of the value. The same graph gives the same bytes. `options` may be NULL. Errors as of
  * cleave_groups_init; CLEAVE_ERROR_LIMIT if groups nest more than 64 deep. */
-CLEAVE_MUST_USE cleave_status_t cleave_dot_print(const cleave_graph_t *graph,
-                                                 const cleave_dot_options_t *options, cleave_text_t *text,
-                                                 cleave_error_t *error);
+CLEAVE_STATUS cleave_dot_print(const cleave_graph_t *graph, const cleave_dot_options_t *options,
+                               cleave_text_t *text, cleave_error_t *error);
 
 #endif /* CLEAVE_FORMATS_DOT_H */

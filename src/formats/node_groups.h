@@ -47,22 +47,19 @@ typedef struct cleave_groups {
 
 /* CLEAVE_ERROR_INVALID_ARGUMENT: groups overlap, or one is not inside of its parent. Deinit after failures
  * too. */
-CLEAVE_MUST_USE cleave_status_t cleave_groups_init(cleave_groups_t *groups, const cleave_graph_t *graph,
-                                                   const cleave_group_t *list, uint32_t count,
-                                                   cleave_error_t *error);
+CLEAVE_STATUS cleave_groups_init(cleave_groups_t *groups, const cleave_graph_t *graph,
+                                 const cleave_group_t *list, uint32_t count, cleave_error_t *error);
 void cleave_groups_deinit(cleave_groups_t *groups);
 
 /* The items of a group, or of the whole graph (CLEAVE_INDEX_NONE), in topological order. Clears `out_items`
  * first. CLEAVE_ERROR_INVALID_ARGUMENT if groups close a cycle. */
-CLEAVE_MUST_USE cleave_status_t cleave_groups_items(cleave_groups_t *groups, uint32_t group,
-                                                    cleave_group_items_t *out_items, cleave_error_t *error);
+CLEAVE_STATUS cleave_groups_items(cleave_groups_t *groups, uint32_t group, cleave_group_items_t *out_items,
+                                  cleave_error_t *error);
 
 /* Values that a group reads from outside, each once in order of first use: those made at run time first, then
  * constants; and values of the group that are used outside, in order of the nodes. Clears both lists first.
  */
-CLEAVE_MUST_USE cleave_status_t cleave_groups_ports(cleave_groups_t *groups, uint32_t group,
-                                                    cleave_group_values_t *out_inputs,
-                                                    cleave_group_values_t *out_outputs,
-                                                    cleave_error_t *error);
+CLEAVE_STATUS cleave_groups_ports(cleave_groups_t *groups, uint32_t group, cleave_group_values_t *out_inputs,
+                                  cleave_group_values_t *out_outputs, cleave_error_t *error);
 
 #endif /* CLEAVE_FORMATS_NODE_GROUPS_H */

@@ -52,37 +52,28 @@ bool cleave_protobuf_next(cleave_protobuf_t *reader, cleave_protobuf_field_t *ou
                           cleave_error_t *error);
 
 /* Starts on the message that `field` of `parent` holds. */
-CLEAVE_MUST_USE cleave_status_t cleave_protobuf_enter(const cleave_protobuf_t *parent,
-                                                      const cleave_protobuf_field_t *field, const char *kind,
-                                                      cleave_protobuf_t *out_reader, cleave_error_t *error);
+CLEAVE_STATUS cleave_protobuf_enter(const cleave_protobuf_t *parent, const cleave_protobuf_field_t *field,
+                                    const char *kind, cleave_protobuf_t *out_reader, cleave_error_t *error);
 
 /* CLEAVE_ERROR_FORMAT unless the field has the wire type. */
-CLEAVE_MUST_USE cleave_status_t cleave_protobuf_expect(const cleave_protobuf_t *reader,
-                                                       const cleave_protobuf_field_t *field,
-                                                       cleave_wire_t wire, cleave_error_t *error);
+CLEAVE_STATUS cleave_protobuf_expect(const cleave_protobuf_t *reader, const cleave_protobuf_field_t *field,
+                                     cleave_wire_t wire, cleave_error_t *error);
 
 /* The field as a signed number (varint), a binary32 (fixed32), or bytes. */
-CLEAVE_MUST_USE cleave_status_t cleave_protobuf_int(const cleave_protobuf_t *reader,
-                                                    const cleave_protobuf_field_t *field, int64_t *out_value,
-                                                    cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_protobuf_float(const cleave_protobuf_t *reader,
-                                                      const cleave_protobuf_field_t *field, float *out_value,
-                                                      cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_protobuf_bytes(const cleave_protobuf_t *reader,
-                                                      const cleave_protobuf_field_t *field,
-                                                      cleave_bytes_t *out_bytes, cleave_error_t *error);
+CLEAVE_STATUS cleave_protobuf_int(const cleave_protobuf_t *reader, const cleave_protobuf_field_t *field,
+                                  int64_t *out_value, cleave_error_t *error);
+CLEAVE_STATUS cleave_protobuf_float(const cleave_protobuf_t *reader, const cleave_protobuf_field_t *field,
+                                    float *out_value, cleave_error_t *error);
+CLEAVE_STATUS cleave_protobuf_bytes(const cleave_protobuf_t *reader, const cleave_protobuf_field_t *field,
+                                    cleave_bytes_t *out_bytes, cleave_error_t *error);
 
 /* How many numbers of the wire type a repeated field holds here: 1 if it is not packed, else as many as
  * its bytes are. */
-CLEAVE_MUST_USE cleave_status_t cleave_protobuf_count(const cleave_protobuf_t *reader,
-                                                      const cleave_protobuf_field_t *field,
-                                                      cleave_wire_t wire, size_t *out_count,
-                                                      cleave_error_t *error);
+CLEAVE_STATUS cleave_protobuf_count(const cleave_protobuf_t *reader, const cleave_protobuf_field_t *field,
+                                    cleave_wire_t wire, size_t *out_count, cleave_error_t *error);
 /* Writes those numbers as raw 64-bit words (fixed32 zero-extended) to `out`, which has room for the count. */
-CLEAVE_MUST_USE cleave_status_t cleave_protobuf_numbers(const cleave_protobuf_t *reader,
-                                                        const cleave_protobuf_field_t *field,
-                                                        cleave_wire_t wire, uint64_t *out,
-                                                        cleave_error_t *error);
+CLEAVE_STATUS cleave_protobuf_numbers(const cleave_protobuf_t *reader, const cleave_protobuf_field_t *field,
+                                      cleave_wire_t wire, uint64_t *out, cleave_error_t *error);
 
 /* ---- writer: appends to a text; a failed allocation shows in cleave_text_check ---- */
 

@@ -14,13 +14,11 @@ typedef struct cleave_ranges_source {
 } cleave_ranges_source_t;
 
 /* Appends the ranges of all values of a graph that have one. */
-CLEAVE_MUST_USE cleave_status_t cleave_ranges_print(const cleave_graph_t *graph,
-                                                    const cleave_ranges_source_t *source, cleave_text_t *text,
-                                                    cleave_error_t *error);
+CLEAVE_STATUS cleave_ranges_print(const cleave_graph_t *graph, const cleave_ranges_source_t *source,
+                                  cleave_text_t *text, cleave_error_t *error);
 
 /* Gives the values of a graph the ranges of a file. CLEAVE_ERROR_INVALID_ARGUMENT: the file is about another
  * model (by its structural hash, or by the name of a value). Nothing is set if this fails. */
-CLEAVE_MUST_USE cleave_status_t cleave_ranges_read(const char *path, cleave_graph_t *graph,
-                                                   cleave_error_t *error);
+CLEAVE_STATUS cleave_ranges_read(const char *path, cleave_graph_t *graph, cleave_error_t *error);
 
 #endif /* CLEAVE_FORMATS_RANGES_H */

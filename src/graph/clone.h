@@ -10,18 +10,16 @@
  * attributes: the original must outlive the copy. Symbolic dimensions become the sizes that
  * cleave_dim_evaluate finds with `sizes` (by symbol number, negative if unbound), or UNKNOWN; the copy has
  * no symbols of its own. The original is only read: several threads may copy it at once. */
-CLEAVE_MUST_USE cleave_status_t cleave_graph_clone(const cleave_graph_t *graph, const int64_t *sizes,
-                                                   size_t size_count, cleave_graph_t **out_graph,
-                                                   cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_clone(const cleave_graph_t *graph, const int64_t *sizes, size_t size_count,
+                                 cleave_graph_t **out_graph, cleave_error_t *error);
 
 /* The same, but symbolic dimensions that have no size yet stay what they are. */
-CLEAVE_MUST_USE cleave_status_t cleave_graph_clone_partly(const cleave_graph_t *graph, const int64_t *sizes,
-                                                          size_t size_count, cleave_graph_t **out_graph,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_clone_partly(const cleave_graph_t *graph, const int64_t *sizes, size_t size_count,
+                                        cleave_graph_t **out_graph, cleave_error_t *error);
 
 /* The same with all symbols as they are, and custom operators: a graph to rewrite. Tensors, texts and lists
  * of attributes, and entries of custom operators are shared: the original must outlive the copy. */
-CLEAVE_MUST_USE cleave_status_t cleave_graph_copy(const cleave_graph_t *graph, cleave_graph_t **out_graph,
-                                                  cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_copy(const cleave_graph_t *graph, cleave_graph_t **out_graph,
+                                cleave_error_t *error);
 
 #endif /* CLEAVE_GRAPH_CLONE_H */

@@ -26,8 +26,7 @@ typedef struct cleave_order_list {
 } cleave_order_list_t;
 
 /* All of 0 .. count - 1, in this order. */
-CLEAVE_MUST_USE cleave_status_t cleave_order_list_init(cleave_order_list_t *list, uint32_t count,
-                                                       cleave_error_t *error);
+CLEAVE_STATUS cleave_order_list_init(cleave_order_list_t *list, uint32_t count, cleave_error_t *error);
 void cleave_order_list_deinit(cleave_order_list_t *list);
 
 /* Empties the list, to be filled with `count` appends at most. */
@@ -68,9 +67,8 @@ typedef struct cleave_contraction {
 } cleave_contraction_t;
 
 /* Every live node is a group of its own. CLEAVE_ERROR_FORMAT if the graph has a cycle. */
-CLEAVE_MUST_USE cleave_status_t cleave_contraction_create(const cleave_graph_t *graph,
-                                                          cleave_contraction_t **out_contraction,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_contraction_create(const cleave_graph_t *graph, cleave_contraction_t **out_contraction,
+                                        cleave_error_t *error);
 void cleave_contraction_destroy(cleave_contraction_t *contraction);
 
 /* Representative of the group of a position. */
@@ -116,29 +114,24 @@ typedef struct cleave_contraction_result {
  * and ends when either side is exhausted within the span of the set in the order; there is none if the last
  * entry of the set comes before its first exit, as in every set whose entries reach its exits.
  * `step_limit`: edges to look at before giving up; SIZE_MAX: none. */
-CLEAVE_MUST_USE cleave_status_t cleave_contraction_contract(cleave_contraction_t *contraction,
-                                                            const uint32_t *positions, uint32_t count,
-                                                            size_t step_limit,
-                                                            cleave_contraction_result_t *result,
-                                                            cleave_error_t *error);
+CLEAVE_STATUS cleave_contraction_contract(cleave_contraction_t *contraction, const uint32_t *positions,
+                                          uint32_t count, size_t step_limit,
+                                          cleave_contraction_result_t *result, cleave_error_t *error);
 
 /* The same question, without contracting. */
-CLEAVE_MUST_USE cleave_status_t cleave_contraction_check(cleave_contraction_t *contraction,
-                                                         const uint32_t *positions, uint32_t count,
-                                                         size_t step_limit,
-                                                         cleave_contraction_result_t *result,
-                                                         cleave_error_t *error);
+CLEAVE_STATUS cleave_contraction_check(cleave_contraction_t *contraction, const uint32_t *positions,
+                                       uint32_t count, size_t step_limit, cleave_contraction_result_t *result,
+                                       cleave_error_t *error);
 
 /* Contracts by levels, linear and without any search. `levels` per representative must not decrease along
  * an edge between groups. Groups that `joins` and are tied by an edge within one level become one group; a
  * group that joins must not have an edge within its level to or from one that does not. */
-CLEAVE_MUST_USE cleave_status_t cleave_contraction_contract_levels(cleave_contraction_t *contraction,
-                                                                   const uint32_t *levels, const bool *joins,
-                                                                   cleave_error_t *error);
+CLEAVE_STATUS cleave_contraction_contract_levels(cleave_contraction_t *contraction, const uint32_t *levels,
+                                                 const bool *joins, cleave_error_t *error);
 
 /* Makes the members of a group single groups again, at its place in the order. What was contracted into the
  * group before can be contracted again. */
-CLEAVE_MUST_USE cleave_status_t cleave_contraction_dissolve(cleave_contraction_t *contraction,
-                                                            uint32_t position, cleave_error_t *error);
+CLEAVE_STATUS cleave_contraction_dissolve(cleave_contraction_t *contraction, uint32_t position,
+                                          cleave_error_t *error);
 
 #endif /* CLEAVE_GRAPH_CONTRACTION_H */

@@ -107,32 +107,31 @@ typedef struct cleave_edits {
 
 #define CLEAVE_EDITS_MAX_REFUSALS 10000
 
-CLEAVE_MUST_USE cleave_status_t cleave_edits_create(cleave_edits_t **out_edits, cleave_error_t *error);
+CLEAVE_STATUS cleave_edits_create(cleave_edits_t **out_edits, cleave_error_t *error);
 void cleave_edits_destroy(cleave_edits_t *edits);
 
 /* A log that shares nothing with this one but the tensors. */
-CLEAVE_MUST_USE cleave_status_t cleave_edits_copy(const cleave_edits_t *edits, cleave_edits_t **out_edits,
-                                                  cleave_error_t *error);
+CLEAVE_STATUS cleave_edits_copy(const cleave_edits_t *edits, cleave_edits_t **out_edits,
+                                cleave_error_t *error);
 
 /* Appends a copy of a step, with copies of all that it points to; tensors are retained. */
-CLEAVE_MUST_USE cleave_status_t cleave_edits_add(cleave_edits_t *edits, const cleave_edit_t *edit,
-                                                 cleave_error_t *error);
+CLEAVE_STATUS cleave_edits_add(cleave_edits_t *edits, const cleave_edit_t *edit, cleave_error_t *error);
 
 /* Appends a rule; texts are copied. *out_rule: its number. */
-CLEAVE_MUST_USE cleave_status_t cleave_edits_add_rule(cleave_edits_t *edits, const cleave_edit_rule_t *rule,
-                                                      uint32_t *out_rule, cleave_error_t *error);
+CLEAVE_STATUS cleave_edits_add_rule(cleave_edits_t *edits, const cleave_edit_rule_t *rule, uint32_t *out_rule,
+                                    cleave_error_t *error);
 
 /* Begins a group at the steps to come; the place is copied. The last group that was begun is ended by
  * cleave_edits_end, which counts its nodes, or drops it if nothing was added. */
-CLEAVE_MUST_USE cleave_status_t cleave_edits_begin(cleave_edits_t *edits, uint32_t rule, const char *place,
-                                                   cleave_error_t *error);
+CLEAVE_STATUS cleave_edits_begin(cleave_edits_t *edits, uint32_t rule, const char *place,
+                                 cleave_error_t *error);
 void cleave_edits_end(cleave_edits_t *edits);
 
 /* Forgets the steps after the first `count`. */
 void cleave_edits_truncate(cleave_edits_t *edits, size_t count);
 
-CLEAVE_MUST_USE cleave_status_t cleave_edits_refuse(cleave_edits_t *edits, uint32_t rule, const char *place,
-                                                    const char *reason, cleave_error_t *error);
+CLEAVE_STATUS cleave_edits_refuse(cleave_edits_t *edits, uint32_t rule, const char *place, const char *reason,
+                                  cleave_error_t *error);
 
 /* Refusals of one rule for one reason, each place once. */
 typedef struct cleave_edit_refusals {
@@ -144,10 +143,9 @@ typedef struct cleave_edit_refusals {
 
 /* Puts the refusals together, in order of the first of each group, in at most `size` groups. *out_more:
  * refusals that are in none of them. */
-CLEAVE_MUST_USE cleave_status_t cleave_edits_group_refusals(const cleave_edits_t *edits,
-                                                            cleave_edit_refusals_t *groups, uint32_t size,
-                                                            uint32_t *out_count, uint32_t *out_more,
-                                                            cleave_error_t *error);
+CLEAVE_STATUS cleave_edits_group_refusals(const cleave_edits_t *edits, cleave_edit_refusals_t *groups,
+                                          uint32_t size, uint32_t *out_count, uint32_t *out_more,
+                                          cleave_error_t *error);
 
 /* Nodes that applications of a rule took, by the rule's number among all rules. */
 uint32_t cleave_edits_nodes_taken(const cleave_edits_t *edits, uint32_t number);

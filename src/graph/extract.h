@@ -18,15 +18,13 @@ typedef struct cleave_extract_request {
  * order, under their names. Every value that a node reads is an input, a constant, or made by an earlier
  * node: CLEAVE_ERROR_INVALID_ARGUMENT otherwise. The original must outlive it if it has custom operators.
  */
-CLEAVE_MUST_USE cleave_status_t cleave_graph_extract(const cleave_graph_t *graph,
-                                                     const cleave_extract_request_t *request,
-                                                     cleave_graph_t **out_graph, cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_extract(const cleave_graph_t *graph, const cleave_extract_request_t *request,
+                                   cleave_graph_t **out_graph, cleave_error_t *error);
 
 /* Adds all nodes of `graph` to another one, `to`, where `inputs` (as many as it has) take the place of its
  * inputs; `out_outputs` gets the values of its outputs. The original must outlive `to` if it has custom
  * operators. */
-CLEAVE_MUST_USE cleave_status_t cleave_graph_insert(const cleave_graph_t *graph, const cleave_value_t *inputs,
-                                                    cleave_graph_t *to, cleave_value_t *out_outputs,
-                                                    cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_insert(const cleave_graph_t *graph, const cleave_value_t *inputs,
+                                  cleave_graph_t *to, cleave_value_t *out_outputs, cleave_error_t *error);
 
 #endif /* CLEAVE_GRAPH_EXTRACT_H */

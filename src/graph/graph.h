@@ -126,56 +126,48 @@ struct cleave_graph {
   cleave_fold_budget_t fold_budget;
 };
 
-CLEAVE_MUST_USE cleave_status_t cleave_graph_create(cleave_graph_t **out_graph, cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_create(cleave_graph_t **out_graph, cleave_error_t *error);
 void cleave_graph_destroy(cleave_graph_t *graph);
 
 /* ---- building ---- */
 
-CLEAVE_MUST_USE cleave_status_t cleave_graph_add_input(cleave_graph_t *graph, const char *name,
-                                                       cleave_dtype_t dtype, int32_t rank,
-                                                       const cleave_dim_t *dims, cleave_value_t *out_value,
-                                                       cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_add_input(cleave_graph_t *graph, const char *name, cleave_dtype_t dtype,
+                                     int32_t rank, const cleave_dim_t *dims, cleave_value_t *out_value,
+                                     cleave_error_t *error);
 
 /* A constant; retains the tensor. */
-CLEAVE_MUST_USE cleave_status_t cleave_graph_add_constant(cleave_graph_t *graph, const char *name,
-                                                          cleave_tensor_t *tensor, cleave_value_t *out_value,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_add_constant(cleave_graph_t *graph, const char *name, cleave_tensor_t *tensor,
+                                        cleave_value_t *out_value, cleave_error_t *error);
 
 /* A node with `output_count` new values of unknown type. Inputs may be CLEAVE_VALUE_NONE if left out.
  * `name` may be NULL or "". Does not check the schema: see cleave_op_check in src/ops/ops.h. */
-CLEAVE_MUST_USE cleave_status_t cleave_graph_add_node(cleave_graph_t *graph, const cleave_op_t *op,
-                                                      const char *name, const cleave_value_t *inputs,
-                                                      size_t input_count, size_t output_count,
-                                                      cleave_node_t *out_node, cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_add_node(cleave_graph_t *graph, const cleave_op_t *op, const char *name,
+                                    const cleave_value_t *inputs, size_t input_count, size_t output_count,
+                                    cleave_node_t *out_node, cleave_error_t *error);
 
-CLEAVE_MUST_USE cleave_status_t cleave_graph_add_output(cleave_graph_t *graph, const char *name,
-                                                        cleave_value_t value, cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_add_output(cleave_graph_t *graph, const char *name, cleave_value_t value,
+                                      cleave_error_t *error);
 
 /* An entry for an operator that is in no table; the same entry for the same names and version. */
-CLEAVE_MUST_USE cleave_status_t cleave_graph_custom_op(cleave_graph_t *graph, const char *domain,
-                                                       const char *name, int32_t version,
-                                                       const cleave_op_t **out_op, cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_custom_op(cleave_graph_t *graph, const char *domain, const char *name,
+                                     int32_t version, const cleave_op_t **out_op, cleave_error_t *error);
 
 /* Sets or replaces an attribute: name, lists and texts are copied, a tensor is retained. */
-CLEAVE_MUST_USE cleave_status_t cleave_graph_set_attribute(cleave_graph_t *graph, cleave_node_t node,
-                                                           const cleave_attribute_t *attribute,
-                                                           cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_graph_set_int(cleave_graph_t *graph, cleave_node_t node,
-                                                     const char *name, int64_t value, cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_graph_set_float(cleave_graph_t *graph, cleave_node_t node,
-                                                       const char *name, double value, cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_graph_set_text(cleave_graph_t *graph, cleave_node_t node,
-                                                      const char *name, const char *value,
-                                                      cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_graph_set_ints(cleave_graph_t *graph, cleave_node_t node,
-                                                      const char *name, const int64_t *values, size_t count,
-                                                      cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_set_attribute(cleave_graph_t *graph, cleave_node_t node,
+                                         const cleave_attribute_t *attribute, cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_set_int(cleave_graph_t *graph, cleave_node_t node, const char *name, int64_t value,
+                                   cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_set_float(cleave_graph_t *graph, cleave_node_t node, const char *name,
+                                     double value, cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_set_text(cleave_graph_t *graph, cleave_node_t node, const char *name,
+                                    const char *value, cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_set_ints(cleave_graph_t *graph, cleave_node_t node, const char *name,
+                                    const int64_t *values, size_t count, cleave_error_t *error);
 
-CLEAVE_MUST_USE cleave_status_t cleave_graph_set_type(cleave_graph_t *graph, cleave_value_t value,
-                                                      cleave_dtype_t dtype, int32_t rank,
-                                                      const cleave_dim_t *dims, cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_graph_set_value_name(cleave_graph_t *graph, cleave_value_t value,
-                                                            const char *name, cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_set_type(cleave_graph_t *graph, cleave_value_t value, cleave_dtype_t dtype,
+                                    int32_t rank, const cleave_dim_t *dims, cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_set_value_name(cleave_graph_t *graph, cleave_value_t value, const char *name,
+                                          cleave_error_t *error);
 
 /* Between which numbers the elements of a value lie, as calibration found: finite, low <= high. */
 void cleave_graph_set_range(cleave_graph_t *graph, cleave_value_t value, float low, float high);
@@ -188,30 +180,26 @@ void cleave_graph_set_input(cleave_graph_t *graph, cleave_node_t node, uint32_t 
 /* Every use of `from`, graph outputs among them, becomes a use of `to`, in order. */
 void cleave_graph_replace_uses(cleave_graph_t *graph, cleave_value_t from, cleave_value_t to);
 /* Turns a value without uses of its old producer into a constant: all uses of `value` read a new constant. */
-CLEAVE_MUST_USE cleave_status_t cleave_graph_replace_with_constant(cleave_graph_t *graph,
-                                                                   cleave_value_t value,
-                                                                   cleave_tensor_t *tensor,
-                                                                   cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_replace_with_constant(cleave_graph_t *graph, cleave_value_t value,
+                                                 cleave_tensor_t *tensor, cleave_error_t *error);
 /* A constant has another tensor of the same dtype and shape from now on (retained). The graph keeps the one
  * before, until cleave_graph_release_unused. */
-CLEAVE_MUST_USE cleave_status_t cleave_graph_set_constant(cleave_graph_t *graph, cleave_value_t value,
-                                                          cleave_tensor_t *tensor, cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_set_constant(cleave_graph_t *graph, cleave_value_t value, cleave_tensor_t *tensor,
+                                        cleave_error_t *error);
 /* Removes a constant that nothing reads; cleave_graph_release_unused lets go of its tensor. */
 void cleave_graph_remove_constant(cleave_graph_t *graph, cleave_value_t value);
 /* Lets go of the tensors that belong to no constant, and to no attribute of a live node. */
-CLEAVE_MUST_USE cleave_status_t cleave_graph_release_unused(cleave_graph_t *graph, cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_release_unused(cleave_graph_t *graph, cleave_error_t *error);
 /* Removes a node whose outputs have no uses. A programming error otherwise. */
 void cleave_graph_remove_node(cleave_graph_t *graph, cleave_node_t node);
 /* Marks the nodes that outputs need: needed[k] for node k, up to cleave_graph_node_bound. */
-CLEAVE_MUST_USE cleave_status_t cleave_graph_find_needed(const cleave_graph_t *graph, bool *needed,
-                                                         cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_find_needed(const cleave_graph_t *graph, bool *needed, cleave_error_t *error);
 /* Nodes that nothing reads stay from now on, and with them what they read; in copies of the graph, too.
  * Folding leaves them alone. */
 void cleave_graph_keep_dead(cleave_graph_t *graph);
 /* Removes nodes that neither an output nor a node that is kept needs; returns how many. Keeps graph inputs.
  */
-CLEAVE_MUST_USE cleave_status_t cleave_graph_remove_dead(cleave_graph_t *graph, size_t *out_removed,
-                                                         cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_remove_dead(cleave_graph_t *graph, size_t *out_removed, cleave_error_t *error);
 
 /* A use (an input of a node, or a graph output) reads another value; the last of that value's uses. */
 void cleave_graph_set_use(cleave_graph_t *graph, cleave_use_t use, cleave_value_t value);

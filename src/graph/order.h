@@ -10,8 +10,7 @@
  * NULL (room for cleave_graph_node_bound), gets each node's place; CLEAVE_INDEX_NONE for removed ones.
  * CLEAVE_ERROR_FORMAT names a node on a cycle. Linear, but for a heap of ready nodes if the graph is out
  * of order. */
-CLEAVE_MUST_USE cleave_status_t cleave_graph_topological_order(const cleave_graph_t *graph,
-                                                               cleave_node_t *order, uint32_t *position,
-                                                               cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_topological_order(const cleave_graph_t *graph, cleave_node_t *order,
+                                             uint32_t *position, cleave_error_t *error);
 
 #endif /* CLEAVE_GRAPH_ORDER_H */

@@ -5,8 +5,7 @@
 
 #include "graph/graph.h"
 
-CLEAVE_MUST_USE cleave_status_t cleave_graph_print(const cleave_graph_t *graph, cleave_text_t *text,
-                                                   cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_print(const cleave_graph_t *graph, cleave_text_t *text, cleave_error_t *error);
 void cleave_node_print(const cleave_graph_t *graph, cleave_node_t node, cleave_text_t *text);
 void cleave_attribute_print(const cleave_attribute_t *attribute, cleave_text_t *text);
 /* "%name", or "%12" if it has none. */

@@ -6,6 +6,6 @@
 #include "graph/graph.h"
 
 /* CLEAVE_ERROR_FORMAT with the first thing that is wrong. */
-CLEAVE_MUST_USE cleave_status_t cleave_graph_verify(const cleave_graph_t *graph, cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_verify(const cleave_graph_t *graph, cleave_error_t *error);
 
 #endif /* CLEAVE_GRAPH_VERIFY_H */

@@ -7,23 +7,19 @@
 
 /* Types of the outputs if the content of these inputs (arrays that were computed) is known. *out_known: it
  * tells all of their shapes. */
-CLEAVE_MUST_USE cleave_status_t imperative_infer(cleave_imperative_t *imperative,
-                                                 const imperative_request_t *request, const bool *is_constant,
-                                                 imperative_type_t *outputs, bool *out_known,
-                                                 cleave_error_t *error);
+CLEAVE_STATUS imperative_infer(cleave_imperative_t *imperative, const imperative_request_t *request,
+                               const bool *is_constant, imperative_type_t *outputs, bool *out_known,
+                               cleave_error_t *error);
 
 /* The fewest inputs whose content tells the shapes; none if only a run does. All were computed. */
-CLEAVE_MUST_USE cleave_status_t imperative_find_constants(cleave_imperative_t *imperative,
-                                                          const imperative_request_t *request,
-                                                          bool *is_constant, imperative_type_t *outputs,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS imperative_find_constants(cleave_imperative_t *imperative, const imperative_request_t *request,
+                                        bool *is_constant, imperative_type_t *outputs, cleave_error_t *error);
 /* May the content of this input tell anything about shapes? */
 bool imperative_may_tell(const imperative_request_t *request, uint32_t input);
 
 /* Makes model, plan and session, with compiled->is_constant. */
-CLEAVE_MUST_USE cleave_status_t imperative_compile(cleave_imperative_t *imperative,
-                                                   const imperative_request_t *request,
-                                                   imperative_operator_t *compiled, cleave_error_t *error);
+CLEAVE_STATUS imperative_compile(cleave_imperative_t *imperative, const imperative_request_t *request,
+                                 imperative_operator_t *compiled, cleave_error_t *error);
 
 /* How a whole graph is compiled. */
 typedef struct imperative_graph_options {
@@ -35,10 +31,8 @@ typedef struct imperative_graph_options {
 
 /* The same of a whole graph, which it takes over, also when it fails. Its inputs and outputs are those of the
  * graph. The caller has the reference. */
-CLEAVE_MUST_USE cleave_status_t imperative_compile_graph_take(cleave_imperative_t *imperative,
-                                                              cleave_graph_t *graph,
-                                                              const imperative_graph_options_t *options,
-                                                              imperative_operator_t **out_compiled,
-                                                              cleave_error_t *error);
+CLEAVE_STATUS imperative_compile_graph_take(cleave_imperative_t *imperative, cleave_graph_t *graph,
+                                            const imperative_graph_options_t *options,
+                                            imperative_operator_t **out_compiled, cleave_error_t *error);
 
 #endif /* CLEAVE_IMPERATIVE_COMPILE_H */

@@ -79,12 +79,11 @@ struct cleave_imperative {
 };
 
 /* An array with memory for its shape; rank -1: without. */
-CLEAVE_MUST_USE cleave_status_t cleave_array_allocate(cleave_imperative_t *imperative, cleave_dtype_t dtype,
-                                                      int32_t rank, const int64_t *dims,
-                                                      cleave_array_t **out_array, cleave_error_t *error);
+CLEAVE_STATUS cleave_array_allocate(cleave_imperative_t *imperative, cleave_dtype_t dtype, int32_t rank,
+                                    const int64_t *dims, cleave_array_t **out_array, cleave_error_t *error);
 /* Gives it shape and memory. */
-CLEAVE_MUST_USE cleave_status_t cleave_array_set_shape(cleave_array_t *array, int32_t rank,
-                                                       const int64_t *dims, cleave_error_t *error);
+CLEAVE_STATUS cleave_array_set_shape(cleave_array_t *array, int32_t rank, const int64_t *dims,
+                                     cleave_error_t *error);
 
 /* The array as sessions see it. */
 static inline cleave_tensor_view_t cleave_array_view(const cleave_array_t *array) {
@@ -106,8 +105,7 @@ typedef struct imperative_request {
 } imperative_request_t;
 
 /* As cleave_array_call. `place`, where the call is written, is for errors of its run; NULL: nowhere. */
-CLEAVE_MUST_USE cleave_status_t cleave_imperative_call(cleave_imperative_t *imperative,
-                                                       const imperative_request_t *request, const char *place,
-                                                       cleave_array_t **outputs, cleave_error_t *error);
+CLEAVE_STATUS cleave_imperative_call(cleave_imperative_t *imperative, const imperative_request_t *request,
+                                     const char *place, cleave_array_t **outputs, cleave_error_t *error);
 
 #endif /* CLEAVE_IMPERATIVE_IMPERATIVE_H */

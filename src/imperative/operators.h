@@ -35,18 +35,15 @@ struct imperative_operator {
 
 /* The compiled operator, with a reference: one that is kept, or a new one. It may wait for inputs whose
  * content decides about shapes. */
-CLEAVE_MUST_USE cleave_status_t imperative_operator_get(cleave_imperative_t *imperative,
-                                                        const imperative_request_t *request,
-                                                        imperative_operator_t **out_operator,
-                                                        cleave_error_t *error);
+CLEAVE_STATUS imperative_operator_get(cleave_imperative_t *imperative, const imperative_request_t *request,
+                                      imperative_operator_t **out_operator, cleave_error_t *error);
 /* NULL is a no-op (compile.c). */
 void imperative_operator_release(imperative_operator_t *compiled);
 
 /* Runs it on arrays of its types (calls.c): `outputs` gets new ones. Waits if only the run tells a shape. */
-CLEAVE_MUST_USE cleave_status_t imperative_operator_run(cleave_imperative_t *imperative,
-                                                        imperative_operator_t *compiled, const char *name,
-                                                        const char *place, cleave_array_t *const *inputs,
-                                                        cleave_array_t **outputs, cleave_error_t *error);
+CLEAVE_STATUS imperative_operator_run(cleave_imperative_t *imperative, imperative_operator_t *compiled,
+                                      const char *name, const char *place, cleave_array_t *const *inputs,
+                                      cleave_array_t **outputs, cleave_error_t *error);
 
 /* Memory of calls that have run (calls.c). */
 void imperative_calls_free(cleave_imperative_t *imperative);

@@ -19,9 +19,9 @@ struct cleave_record {
 };
 
 /* Adds a call to all open records of this thread, unless they pause. */
-CLEAVE_MUST_USE cleave_status_t record_note(cleave_imperative_t *imperative, imperative_operator_t *compiled,
-                                            cleave_array_t *const *inputs, cleave_array_t *const *outputs,
-                                            cleave_error_t *error);
+CLEAVE_STATUS record_note(cleave_imperative_t *imperative, imperative_operator_t *compiled,
+                          cleave_array_t *const *inputs, cleave_array_t *const *outputs,
+                          cleave_error_t *error);
 /* Is a record of this thread open, and not paused? */
 bool record_is_on(void);
 
@@ -59,7 +59,6 @@ typedef struct record_way {
 #define RECORD_NONE UINT32_MAX
 
 /* The form for the way: one that is kept, or a new one; with a reference. */
-CLEAVE_MUST_USE cleave_status_t record_form_get(const record_way_t *way, record_form_t **out_form,
-                                                cleave_error_t *error);
+CLEAVE_STATUS record_form_get(const record_way_t *way, record_form_t **out_form, cleave_error_t *error);
 
 #endif /* CLEAVE_IMPERATIVE_RECORD_H */

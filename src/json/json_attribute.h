@@ -21,12 +21,12 @@ json_t *cleave_json_tensor_data(const cleave_tensor_t *tensor);
 void cleave_json_set_tensor(json_t **object, const cleave_tensor_t *tensor);
 
 /* The member "dtype": "unknown", or one that cleave knows. */
-CLEAVE_MUST_USE cleave_status_t cleave_reader_get_dtype(cleave_json_reader_t *reader, const json_t *object,
-                                                        cleave_dtype_t *out_dtype);
+CLEAVE_STATUS cleave_reader_get_dtype(cleave_json_reader_t *reader, const json_t *object,
+                                      cleave_dtype_t *out_dtype);
 /* A new tensor out of the three members. Its bytes are taken from *reader->tensor_bytes, which bounds all
  * tensors of a file: CLEAVE_ERROR_FORMAT if they are more. */
-CLEAVE_MUST_USE cleave_status_t cleave_reader_read_tensor(cleave_json_reader_t *reader, const json_t *object,
-                                                          cleave_tensor_t **out_tensor);
+CLEAVE_STATUS cleave_reader_read_tensor(cleave_json_reader_t *reader, const json_t *object,
+                                        cleave_tensor_t **out_tensor);
 
 /* NULL without memory, and for a tensor that is not dense in memory of the host. */
 json_t *cleave_json_attribute(const cleave_attribute_t *attribute);
@@ -35,9 +35,7 @@ json_t *cleave_json_attributes(const cleave_attribute_t *attributes, uint32_t co
 /* The member "attributes"; none if it is missing. Sorted: in order of their names, each once. The caller
  * releases the tensors that they hold, also after a failure; there are none unless the reader takes tensors.
  */
-CLEAVE_MUST_USE cleave_status_t cleave_reader_get_attributes(cleave_json_reader_t *reader,
-                                                             const json_t *object, bool is_sorted,
-                                                             cleave_attribute_t **out_attributes,
-                                                             uint32_t *out_count);
+CLEAVE_STATUS cleave_reader_get_attributes(cleave_json_reader_t *reader, const json_t *object, bool is_sorted,
+                                           cleave_attribute_t **out_attributes, uint32_t *out_count);
 
 #endif /* CLEAVE_JSON_JSON_ATTRIBUTE_H */

@@ -28,54 +28,45 @@ cleave_status_t cleave_reader_fail(cleave_json_reader_t *reader, const char *for
 
 /* The text as JSON, for the caller to release; `what` it is for messages: "a plan". Texts of more than 1 GiB
  * are refused, and objects with a key twice. */
-CLEAVE_MUST_USE cleave_status_t cleave_reader_parse(const cleave_json_reader_t *reader, const char *what,
-                                                    const char *text, size_t length, json_t **out_root);
+CLEAVE_STATUS cleave_reader_parse(const cleave_json_reader_t *reader, const char *what, const char *text,
+                                  size_t length, json_t **out_root);
 
 /* "a list": what a JSON value is. */
 const char *cleave_reader_type(const json_t *json);
 
 /* `object` is an object, and all its keys are among `keys`, which ends in NULL. */
-CLEAVE_MUST_USE cleave_status_t cleave_reader_check_keys(cleave_json_reader_t *reader, json_t *object,
-                                                         const char *const *keys);
-CLEAVE_MUST_USE cleave_status_t cleave_reader_get(cleave_json_reader_t *reader, const json_t *object,
-                                                  const char *key, json_type type, const char *expected,
-                                                  json_t **out_json);
+CLEAVE_STATUS cleave_reader_check_keys(cleave_json_reader_t *reader, json_t *object, const char *const *keys);
+CLEAVE_STATUS cleave_reader_get(cleave_json_reader_t *reader, const json_t *object, const char *key,
+                                json_type type, const char *expected, json_t **out_json);
 /* A copy of a string member; `fallback` if it is missing (NULL: that is an error). */
-CLEAVE_MUST_USE cleave_status_t cleave_reader_get_text(cleave_json_reader_t *reader, const json_t *object,
-                                                       const char *key, const char *fallback,
-                                                       const char **out_text);
+CLEAVE_STATUS cleave_reader_get_text(cleave_json_reader_t *reader, const json_t *object, const char *key,
+                                     const char *fallback, const char **out_text);
 /* A whole number from 0 to `most`. */
-CLEAVE_MUST_USE cleave_status_t cleave_reader_get_number(cleave_json_reader_t *reader, const json_t *object,
-                                                         const char *key, uint32_t most,
-                                                         uint32_t *out_number);
+CLEAVE_STATUS cleave_reader_get_number(cleave_json_reader_t *reader, const json_t *object, const char *key,
+                                       uint32_t most, uint32_t *out_number);
 /* An index into a list of `count` things called `what`. */
-CLEAVE_MUST_USE cleave_status_t cleave_reader_get_index(cleave_json_reader_t *reader, const json_t *object,
-                                                        const char *key, uint32_t count, const char *what,
-                                                        uint32_t *out_index);
+CLEAVE_STATUS cleave_reader_get_index(cleave_json_reader_t *reader, const json_t *object, const char *key,
+                                      uint32_t count, const char *what, uint32_t *out_index);
 
 /* Reads one item of a list into the place that was made for it, which is zeroed. */
 typedef cleave_status_t (*cleave_reader_item_t)(cleave_json_reader_t *reader, json_t *json, void *item);
 
 /* A list member: *out_items (a pointer to items of `item_size`) gets room in the arena, and each is read. */
-CLEAVE_MUST_USE cleave_status_t cleave_reader_get_list(cleave_json_reader_t *reader, const json_t *object,
-                                                       const char *key, size_t item_size,
-                                                       cleave_reader_item_t read_item, void *out_items,
-                                                       uint32_t *out_count);
+CLEAVE_STATUS cleave_reader_get_list(cleave_json_reader_t *reader, const json_t *object, const char *key,
+                                     size_t item_size, cleave_reader_item_t read_item, void *out_items,
+                                     uint32_t *out_count);
 
 /* Values as cleave_json_real, cleave_json_float and cleave_json_bytes (ends in NUL) write them. */
-CLEAVE_MUST_USE cleave_status_t cleave_reader_read_real(cleave_json_reader_t *reader, const json_t *json,
-                                                        double *out_number);
-CLEAVE_MUST_USE cleave_status_t cleave_reader_read_float(cleave_json_reader_t *reader, const json_t *json,
-                                                         float *out_number);
-CLEAVE_MUST_USE cleave_status_t cleave_reader_read_bytes(cleave_json_reader_t *reader, const json_t *json,
-                                                         const char **out_bytes, size_t *out_length);
+CLEAVE_STATUS cleave_reader_read_real(cleave_json_reader_t *reader, const json_t *json, double *out_number);
+CLEAVE_STATUS cleave_reader_read_float(cleave_json_reader_t *reader, const json_t *json, float *out_number);
+CLEAVE_STATUS cleave_reader_read_bytes(cleave_json_reader_t *reader, const json_t *json,
+                                       const char **out_bytes, size_t *out_length);
 
 /* A name of whatever bytes but NUL, "" if it is missing and need not be there. */
-CLEAVE_MUST_USE cleave_status_t cleave_reader_get_name(cleave_json_reader_t *reader, const json_t *object,
-                                                       const char *key, bool is_needed,
-                                                       const char **out_name);
+CLEAVE_STATUS cleave_reader_get_name(cleave_json_reader_t *reader, const json_t *object, const char *key,
+                                     bool is_needed, const char **out_name);
 /* What cleave_json_hash wrote. */
-CLEAVE_MUST_USE cleave_status_t cleave_reader_get_hash(cleave_json_reader_t *reader, const json_t *object,
-                                                       const char *key, uint64_t *out_hash);
+CLEAVE_STATUS cleave_reader_get_hash(cleave_json_reader_t *reader, const json_t *object, const char *key,
+                                     uint64_t *out_hash);
 
 #endif /* CLEAVE_JSON_JSON_READ_H */

@@ -24,8 +24,7 @@ void cleave_json_append(json_t **list, json_t *item);
 json_t *cleave_json_hash(uint64_t hash);
 
 /* Appends `json` as text with jansson's `flags`, and releases it; NULL is CLEAVE_ERROR_OUT_OF_MEMORY. */
-CLEAVE_MUST_USE cleave_status_t cleave_json_print(json_t *json, size_t flags, cleave_text_t *text,
-                                                  cleave_error_t *error);
+CLEAVE_STATUS cleave_json_print(json_t *json, size_t flags, cleave_text_t *text, cleave_error_t *error);
 
 /* Sets a member, and takes `value` over; a failure makes *object NULL. */
 void cleave_json_set(json_t **object, const char *key, json_t *value);

@@ -16,15 +16,12 @@ static inline cleave_tensor_view_t cleave_tensor_view(const cleave_tensor_t *ten
 }
 
 /* An attribute; what it points to stays the graph's, the view of a tensor is in `arena`. */
-CLEAVE_MUST_USE cleave_status_t cleave_attribute_view(const cleave_attribute_t *attribute,
-                                                      cleave_arena_t *arena,
-                                                      cleave_attribute_view_t *out_view,
-                                                      cleave_error_t *error);
+CLEAVE_STATUS cleave_attribute_view(const cleave_attribute_t *attribute, cleave_arena_t *arena,
+                                    cleave_attribute_view_t *out_view, cleave_error_t *error);
 
 /* The node's own attributes, then the defaults of its schema. */
-CLEAVE_MUST_USE cleave_status_t cleave_attribute_views(const cleave_graph_t *graph, cleave_node_t node,
-                                                       cleave_arena_t *arena,
-                                                       cleave_attribute_view_t **out_views,
-                                                       uint32_t *out_count, cleave_error_t *error);
+CLEAVE_STATUS cleave_attribute_views(const cleave_graph_t *graph, cleave_node_t node, cleave_arena_t *arena,
+                                     cleave_attribute_view_t **out_views, uint32_t *out_count,
+                                     cleave_error_t *error);
 
 #endif /* CLEAVE_OPS_ATTRIBUTE_VIEW_H */

@@ -20,10 +20,9 @@ const char *cleave_custom_op_full_name(const cleave_op_t *op);
 /* Adds the operators of a library to a context, all or none. CLEAVE_ERROR_BACKEND says which definition is
  * wrong and why: the texts do not parse, a function is missing, or the operator is ONNX's or another
  * library's. `owner` is any pointer that stands for the library in this context; `library` its name. */
-CLEAVE_MUST_USE cleave_status_t cleave_custom_ops_add(cleave_context_t *context,
-                                                      const cleave_custom_operator_t *const *definitions,
-                                                      uint32_t count, const char *library, void *owner,
-                                                      cleave_error_t *error);
+CLEAVE_STATUS cleave_custom_ops_add(cleave_context_t *context,
+                                    const cleave_custom_operator_t *const *definitions, uint32_t count,
+                                    const char *library, void *owner, cleave_error_t *error);
 /* The definitions of an owner are gone. */
 void cleave_custom_ops_remove(const void *owner);
 
@@ -42,8 +41,7 @@ const cleave_op_t *cleave_custom_op_find(const char *domain, const char *name);
 
 /* Does the operator mean the same in this version of its domain's operator set? CLEAVE_ERROR_UNSUPPORTED: it
  * is a library's, which declares other versions, with both. */
-CLEAVE_MUST_USE cleave_status_t cleave_custom_op_check_version(const cleave_op_t *op, int32_t version,
-                                                               cleave_error_t *error);
+CLEAVE_STATUS cleave_custom_op_check_version(const cleave_op_t *op, int32_t version, cleave_error_t *error);
 
 /* CLEAVE_ERROR_UNSUPPORTED: why nothing computes a node of this operator, which has CLEAVE_OP_ID_CUSTOM: its
  * library was unloaded, or came after the model, or is another context's, or nobody brought one. */
@@ -52,8 +50,7 @@ cleave_status_t cleave_custom_op_fail(const cleave_op_t *op, cleave_error_t *err
 /* ---- private to src/ops ---- */
 
 /* The ports and attributes of a definition, checked, in memory of `arena` (custom_schema.c). */
-CLEAVE_MUST_USE cleave_status_t cleave_custom_op_parse(const cleave_custom_operator_t *definition,
-                                                       const char *place, cleave_arena_t *arena,
-                                                       cleave_op_t *out_op, cleave_error_t *error);
+CLEAVE_STATUS cleave_custom_op_parse(const cleave_custom_operator_t *definition, const char *place,
+                                     cleave_arena_t *arena, cleave_op_t *out_op, cleave_error_t *error);
 
 #endif /* CLEAVE_OPS_CUSTOM_H */

@@ -28,9 +28,8 @@ typedef struct cleave_infer_result {
 
 /* Sets the types of values in the graph. CLEAVE_ERROR_SHAPE if two facts contradict: node, expected,
  * found. `out_result` may be NULL. Linear in nodes, but for what each round of backward facts touches. */
-CLEAVE_MUST_USE cleave_status_t cleave_graph_infer(cleave_graph_t *graph,
-                                                   const cleave_infer_options_t *options,
-                                                   cleave_infer_result_t *out_result, cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_infer(cleave_graph_t *graph, const cleave_infer_options_t *options,
+                                 cleave_infer_result_t *out_result, cleave_error_t *error);
 
 /* Output types of one node when its inputs are known, and for shape operands (Reshape's shape, Slice's
  * starts) also their data: `inputs[k]` has the type, and data if known (NULL entries: left out). Fills
@@ -43,9 +42,8 @@ typedef struct cleave_node_type {
   const cleave_tensor_t *tensor; /* inputs: data, or NULL */
 } cleave_node_type_t;
 
-CLEAVE_MUST_USE cleave_status_t cleave_node_infer(const cleave_graph_t *graph, cleave_node_t node,
-                                                  const cleave_node_type_t *const *inputs,
-                                                  uint32_t input_count, cleave_node_type_t *outputs,
-                                                  uint32_t output_count, cleave_error_t *error);
+CLEAVE_STATUS cleave_node_infer(const cleave_graph_t *graph, cleave_node_t node,
+                                const cleave_node_type_t *const *inputs, uint32_t input_count,
+                                cleave_node_type_t *outputs, uint32_t output_count, cleave_error_t *error);
 
 #endif /* CLEAVE_OPS_INFER_H */

@@ -56,8 +56,7 @@ const int64_t *cleave_op_ints(const cleave_graph_t *graph, cleave_node_t node, c
 
 /* Checks a node against its schema: number of inputs and outputs, required inputs, known attributes of the
  * right kind, required attributes there. Custom operators pass. */
-CLEAVE_MUST_USE cleave_status_t cleave_op_check(const cleave_graph_t *graph, cleave_node_t node,
-                                                cleave_error_t *error);
+CLEAVE_STATUS cleave_op_check(const cleave_graph_t *graph, cleave_node_t node, cleave_error_t *error);
 
 /* Floating-point operations of a node; negative if a size that counts is not known. A multiply-add counts
  * two.

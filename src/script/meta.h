@@ -15,8 +15,7 @@ typedef struct cleave_meta_text {
 } cleave_meta_text_t;
 
 /* All texts, in order of their names, in `arena`. */
-CLEAVE_MUST_USE cleave_status_t cleave_meta_generate(cleave_arena_t *arena,
-                                                     const cleave_meta_text_t **out_texts,
-                                                     uint32_t *out_count, cleave_error_t *error);
+CLEAVE_STATUS cleave_meta_generate(cleave_arena_t *arena, const cleave_meta_text_t **out_texts,
+                                   uint32_t *out_count, cleave_error_t *error);
 
 #endif /* CLEAVE_SCRIPT_META_H */

@@ -28,17 +28,15 @@ typedef struct cleave_repl_services {
 typedef struct cleave_repl cleave_repl_t;
 
 /* The graph must outlive the session and not change. `services` is copied. */
-CLEAVE_MUST_USE cleave_status_t cleave_repl_create(const cleave_graph_t *graph,
-                                                   const cleave_repl_services_t *services,
-                                                   cleave_repl_t **out_repl, cleave_error_t *error);
+CLEAVE_STATUS cleave_repl_create(const cleave_graph_t *graph, const cleave_repl_services_t *services,
+                                 cleave_repl_t **out_repl, cleave_error_t *error);
 void cleave_repl_destroy(cleave_repl_t *repl);
 
 /* Runs a chunk, an expression or statements; what it prints and the values of an expression are appended to
  * `output`, in bounded size. *out_incomplete: it is the beginning of a chunk, and nothing was run. If the
  * chunk has more than one line, an error's message names the line. */
-CLEAVE_MUST_USE cleave_status_t cleave_repl_run(cleave_repl_t *repl, const char *text, size_t length,
-                                                bool *out_incomplete, cleave_text_t *output,
-                                                cleave_error_t *error);
+CLEAVE_STATUS cleave_repl_run(cleave_repl_t *repl, const char *text, size_t length, bool *out_incomplete,
+                              cleave_text_t *output, cleave_error_t *error);
 
 /* Ends the running chunk, as if its budget were spent. For signal handlers. */
 void cleave_repl_interrupt(cleave_repl_t *repl);
@@ -48,8 +46,7 @@ const atomic_bool *cleave_repl_interrupted(const cleave_repl_t *repl);
 
 /* Completions of the last word of a line: whole words in order, one per line; "" if there are none.
  * *out_start: where the last word begins. */
-CLEAVE_MUST_USE cleave_status_t cleave_repl_complete(cleave_repl_t *repl, const char *line, size_t length,
-                                                     size_t *out_start, cleave_text_t *output,
-                                                     cleave_error_t *error);
+CLEAVE_STATUS cleave_repl_complete(cleave_repl_t *repl, const char *line, size_t length, size_t *out_start,
+                                   cleave_text_t *output, cleave_error_t *error);
 
 #endif /* CLEAVE_SCRIPT_REPL_H */

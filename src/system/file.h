@@ -9,16 +9,15 @@
  * while it is mapped is outside of what can be defended: replace model files by renaming. */
 typedef struct cleave_file cleave_file_t;
 
-CLEAVE_MUST_USE cleave_status_t cleave_file_open(const char *path, cleave_file_t **out_file,
-                                                 cleave_error_t *error);
+CLEAVE_STATUS cleave_file_open(const char *path, cleave_file_t **out_file, cleave_error_t *error);
 /* The same with the content read into memory: for small files that people edit while they are in use. At most
  * `limit` bytes; CLEAVE_ERROR_LIMIT beyond. */
-CLEAVE_MUST_USE cleave_status_t cleave_file_read(const char *path, size_t limit, cleave_file_t **out_file,
-                                                 cleave_error_t *error);
+CLEAVE_STATUS cleave_file_read(const char *path, size_t limit, cleave_file_t **out_file,
+                               cleave_error_t *error);
 /* The same for the file `name` below `folder` ("" is the current one). CLEAVE_ERROR_INVALID_ARGUMENT if
  * the name is absolute, has a part "..", or leads out of the folder through a symbolic link. */
-CLEAVE_MUST_USE cleave_status_t cleave_file_read_below(const char *folder, const char *name, size_t limit,
-                                                       cleave_file_t **out_file, cleave_error_t *error);
+CLEAVE_STATUS cleave_file_read_below(const char *folder, const char *name, size_t limit,
+                                     cleave_file_t **out_file, cleave_error_t *error);
 cleave_file_t *cleave_file_retain(cleave_file_t *file);
 void cleave_file_release(cleave_file_t *file);
 /* Never NULL, also for an empty file. */
@@ -31,7 +30,7 @@ const char *cleave_file_path(const cleave_file_t *file);
 void cleave_file_drop_pages(const void *data, size_t bytes);
 
 /* Makes a folder; one that is there already is fine. */
-CLEAVE_MUST_USE cleave_status_t cleave_folder_make(const char *path, cleave_error_t *error);
+CLEAVE_STATUS cleave_folder_make(const char *path, cleave_error_t *error);
 
 /* What a stretch of a mapped file is known by, as long as nobody writes to the file. */
 typedef struct cleave_file_identity {
@@ -48,8 +47,7 @@ typedef struct cleave_file_identity {
 bool cleave_file_identify(const void *data, size_t bytes, cleave_file_identity_t *out_identity);
 
 /* Writes beside the path and renames, so that readers see the old content or the new. */
-CLEAVE_MUST_USE cleave_status_t cleave_file_write(const char *path, const void *data, size_t length,
-                                                  cleave_error_t *error);
+CLEAVE_STATUS cleave_file_write(const char *path, const void *data, size_t length, cleave_error_t *error);
 
 /* The same for content in parts, written one after the other. `lasts`: they are on the disk when the call
  * returns, under this name, so that losing power does not lose both contents. */
@@ -57,8 +55,8 @@ typedef struct cleave_file_part {
   const void *data;
   size_t size;
 } cleave_file_part_t;
-CLEAVE_MUST_USE cleave_status_t cleave_file_write_parts(const char *path, const cleave_file_part_t *parts,
-                                                        size_t count, bool lasts, cleave_error_t *error);
+CLEAVE_STATUS cleave_file_write_parts(const char *path, const cleave_file_part_t *parts, size_t count,
+                                      bool lasts, cleave_error_t *error);
 
 /* Folder part of a path with its slash, or "" ; length through *out_length. Points into `path`. */
 const char *cleave_path_folder(const char *path, size_t *out_length);

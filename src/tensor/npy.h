@@ -7,19 +7,15 @@
 #include "tensor/tensor.h"
 
 /* The tensor may borrow from the mapped file. Fortran order, big-endian and object arrays are refused. */
-CLEAVE_MUST_USE cleave_status_t cleave_npy_read(const char *path, cleave_tensor_t **out_tensor,
-                                                cleave_error_t *error);
+CLEAVE_STATUS cleave_npy_read(const char *path, cleave_tensor_t **out_tensor, cleave_error_t *error);
 /* The same of a file that is in memory already, which the tensor then borrows from and retains. */
-CLEAVE_MUST_USE cleave_status_t cleave_npy_read_file(cleave_file_t *file, cleave_tensor_t **out_tensor,
-                                                     cleave_error_t *error);
+CLEAVE_STATUS cleave_npy_read_file(cleave_file_t *file, cleave_tensor_t **out_tensor, cleave_error_t *error);
 /* The same of a part of a file: an entry of an archive. `name` stands for it in messages. */
-CLEAVE_MUST_USE cleave_status_t cleave_npy_read_part(cleave_file_t *file, size_t offset, size_t size,
-                                                     const char *name, cleave_tensor_t **out_tensor,
-                                                     cleave_error_t *error);
+CLEAVE_STATUS cleave_npy_read_part(cleave_file_t *file, size_t offset, size_t size, const char *name,
+                                   cleave_tensor_t **out_tensor, cleave_error_t *error);
 /* Appends what stands before the data of a tensor: magic, version and dict. `name` is for messages. */
-CLEAVE_MUST_USE cleave_status_t cleave_npy_print_header(const cleave_tensor_t *tensor, const char *name,
-                                                        cleave_text_t *out, cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_npy_write(const char *path, const cleave_tensor_t *tensor,
-                                                 cleave_error_t *error);
+CLEAVE_STATUS cleave_npy_print_header(const cleave_tensor_t *tensor, const char *name, cleave_text_t *out,
+                                      cleave_error_t *error);
+CLEAVE_STATUS cleave_npy_write(const char *path, const cleave_tensor_t *tensor, cleave_error_t *error);
 
 #endif /* CLEAVE_TENSOR_NPY_H */

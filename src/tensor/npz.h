@@ -20,8 +20,7 @@ typedef struct cleave_npz {
 /* Tensors borrow from the mapped file. With `check`, the checksum of every entry is compared with its bytes;
  * without, data is not touched. Entries that are no .npy files, and archives that are compressed, are
  * refused. Must be deinitialised also when this fails. */
-CLEAVE_MUST_USE cleave_status_t cleave_npz_read(const char *path, bool check, cleave_npz_t *out_npz,
-                                                cleave_error_t *error);
+CLEAVE_STATUS cleave_npz_read(const char *path, bool check, cleave_npz_t *out_npz, cleave_error_t *error);
 void cleave_npz_deinit(cleave_npz_t *npz);
 /* NULL: there is none of this name. */
 const cleave_tensor_t *cleave_npz_find(const cleave_npz_t *npz, const char *name);
@@ -33,7 +32,7 @@ typedef struct cleave_npz_item {
 
 /* Written whole or not at all, and on the disk when the call returns. CLEAVE_ERROR_LIMIT: more than 4 GiB, or
  * than 16,384 items. */
-CLEAVE_MUST_USE cleave_status_t cleave_npz_write(const char *path, const cleave_npz_item_t *items,
-                                                 size_t count, cleave_error_t *error);
+CLEAVE_STATUS cleave_npz_write(const char *path, const cleave_npz_item_t *items, size_t count,
+                               cleave_error_t *error);
 
 #endif /* CLEAVE_TENSOR_NPZ_H */

@@ -23,12 +23,11 @@ static inline bool cleave_dim_is_symbolic(cleave_dim_t dim) {
 
 typedef struct cleave_dims cleave_dims_t;
 
-CLEAVE_MUST_USE cleave_status_t cleave_dims_create(cleave_dims_t **out_dims, cleave_error_t *error);
+CLEAVE_STATUS cleave_dims_create(cleave_dims_t **out_dims, cleave_error_t *error);
 void cleave_dims_destroy(cleave_dims_t *dims);
 
 /* A table in which every code means what it means in `dims`. */
-CLEAVE_MUST_USE cleave_status_t cleave_dims_copy(const cleave_dims_t *dims, cleave_dims_t **out_dims,
-                                                 cleave_error_t *error);
+CLEAVE_STATUS cleave_dims_copy(const cleave_dims_t *dims, cleave_dims_t **out_dims, cleave_error_t *error);
 
 /* The dimension named `name` ("N"), made when new. UNKNOWN when there is no memory. */
 cleave_dim_t cleave_dims_symbol(cleave_dims_t *dims, const char *name, size_t length);

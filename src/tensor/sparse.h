@@ -19,7 +19,7 @@ struct cleave_sparse {
 
 /* Gives the tensor the sparse form of its content; an element is stored unless all its bits are zero. It goes
  * when the content changes. CLEAVE_ERROR_UNSUPPORTED: scalars and strings have none. */
-CLEAVE_MUST_USE cleave_status_t cleave_tensor_add_sparse(cleave_tensor_t *tensor, cleave_error_t *error);
+CLEAVE_STATUS cleave_tensor_add_sparse(cleave_tensor_t *tensor, cleave_error_t *error);
 
 void cleave_sparse_destroy(cleave_sparse_t *sparse);
 

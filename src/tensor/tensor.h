@@ -30,27 +30,24 @@ typedef struct cleave_tensor {
 } cleave_tensor_t;
 
 /* Zeroed, 64-byte aligned memory for a shape. Strings: an array of `const char *`, all "". */
-CLEAVE_MUST_USE cleave_status_t cleave_tensor_create(cleave_dtype_t dtype, int32_t rank, const int64_t *dims,
-                                                     cleave_tensor_t **out_tensor, cleave_error_t *error);
+CLEAVE_STATUS cleave_tensor_create(cleave_dtype_t dtype, int32_t rank, const int64_t *dims,
+                                   cleave_tensor_t **out_tensor, cleave_error_t *error);
 
 /* A tensor with the dtype, the shape and the data of a view. The data is inside `file` (retained; may be
  * NULL: then the data must outlive the tensor). `bytes` must be what the shape asks for. Not for strings. */
-CLEAVE_MUST_USE cleave_status_t cleave_tensor_create_borrowed(const cleave_tensor_view_t *view, size_t bytes,
-                                                              cleave_file_t *file,
-                                                              cleave_tensor_t **out_tensor,
-                                                              cleave_error_t *error);
+CLEAVE_STATUS cleave_tensor_create_borrowed(const cleave_tensor_view_t *view, size_t bytes,
+                                            cleave_file_t *file, cleave_tensor_t **out_tensor,
+                                            cleave_error_t *error);
 
 /* Bytes of the data of a view: by dtype and shape, or by what a sparse one stores. False if the shape is not
  * known, or the size overflows. */
 bool cleave_tensor_view_bytes(const cleave_tensor_view_t *tensor, size_t *out_bytes);
 
 /* int64 vector (rank 1), or scalar (rank 0, count 1). */
-CLEAVE_MUST_USE cleave_status_t cleave_tensor_create_ints(int32_t rank, const int64_t *values, int64_t count,
-                                                          cleave_tensor_t **out_tensor,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_tensor_create_ints(int32_t rank, const int64_t *values, int64_t count,
+                                        cleave_tensor_t **out_tensor, cleave_error_t *error);
 /* float32 scalar. */
-CLEAVE_MUST_USE cleave_status_t cleave_tensor_create_float(float value, cleave_tensor_t **out_tensor,
-                                                           cleave_error_t *error);
+CLEAVE_STATUS cleave_tensor_create_float(float value, cleave_tensor_t **out_tensor, cleave_error_t *error);
 
 cleave_tensor_t *cleave_tensor_retain(cleave_tensor_t *tensor);
 void cleave_tensor_release(cleave_tensor_t *tensor);
@@ -59,9 +56,8 @@ void cleave_tensor_release(cleave_tensor_t *tensor);
 void cleave_tensor_touch(cleave_tensor_t *tensor);
 
 /* Copies a text into string element `index`; the tensor owns the copy. */
-CLEAVE_MUST_USE cleave_status_t cleave_tensor_set_string(cleave_tensor_t *tensor, int64_t index,
-                                                         const char *text, size_t length,
-                                                         cleave_error_t *error);
+CLEAVE_STATUS cleave_tensor_set_string(cleave_tensor_t *tensor, int64_t index, const char *text,
+                                       size_t length, cleave_error_t *error);
 
 /* Element as double or int64 (saturating; NaN is 0), any numeric dtype or bool, unaligned data is allowed. */
 double cleave_tensor_get_float(const cleave_tensor_t *tensor, int64_t index);

@@ -49,8 +49,8 @@ typedef struct worker_area {
 } worker_area_t;
 
 /* Maps `fd`, which holds these buffers one behind the other. */
-CLEAVE_MUST_USE cleave_status_t worker_area_map(worker_area_t *area, int fd, const worker_buffer_t *buffers,
-                                                uint32_t count, cleave_error_t *error);
+CLEAVE_STATUS worker_area_map(worker_area_t *area, int fd, const worker_buffer_t *buffers, uint32_t count,
+                              cleave_error_t *error);
 void worker_area_unmap(worker_area_t *area);
 
 /* ---- scratch memory, one for all programs ---- */
@@ -63,7 +63,7 @@ typedef struct worker_scratch {
 } worker_scratch_t;
 
 /* Makes it at least this large. CLEAVE_ERROR_OUT_OF_MEMORY leaves it as it was. */
-CLEAVE_MUST_USE cleave_status_t worker_scratch_reserve(worker_scratch_t *scratch, size_t bytes);
+CLEAVE_STATUS worker_scratch_reserve(worker_scratch_t *scratch, size_t bytes);
 void worker_scratch_free(worker_scratch_t *scratch);
 
 /* ---- constants ---- */
@@ -79,8 +79,8 @@ typedef struct worker_constants {
 } worker_constants_t;
 
 /* Takes over what `fd` holds. */
-CLEAVE_MUST_USE cleave_status_t worker_constants_add(worker_constants_t *constants, uint32_t id, size_t bytes,
-                                                     int fd, cleave_error_t *error);
+CLEAVE_STATUS worker_constants_add(worker_constants_t *constants, uint32_t id, size_t bytes, int fd,
+                                   cleave_error_t *error);
 void worker_constants_drop(worker_constants_t *constants, uint32_t id);
 /* NULL if there is none of this number. */
 const void *worker_constants_get(worker_constants_t *constants, uint32_t id, size_t *out_bytes);

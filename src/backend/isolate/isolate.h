@@ -15,10 +15,9 @@ typedef struct cleave_isolate cleave_isolate_t;
 
 /* Starts a process and opens the library there; `path` and `name` are for messages, `log` outlives it. The
  * table is as the library filled it in, unchecked: the fields that it knows, functions that it lacks NULL. */
-CLEAVE_MUST_USE cleave_status_t cleave_isolate_open(const char *path, const char *absolute, const char *name,
-                                                    cleave_log_t *log,
-                                                    const cleave_isolation_options_t *options,
-                                                    cleave_isolate_t **out_isolate, cleave_error_t *error);
+CLEAVE_STATUS cleave_isolate_open(const char *path, const char *absolute, const char *name, cleave_log_t *log,
+                                  const cleave_isolation_options_t *options, cleave_isolate_t **out_isolate,
+                                  cleave_error_t *error);
 void cleave_isolate_destroy(cleave_isolate_t *isolate);
 
 /* What takes the place of the library's own struct; lives as long as `isolate`, which is the state that its
@@ -28,12 +27,11 @@ const cleave_backend_t *cleave_isolate_table(const cleave_isolate_t *isolate);
 void cleave_isolate_rename(cleave_isolate_t *isolate, const char *name);
 
 /* `initialise` of the library; a failure is the library's. */
-CLEAVE_MUST_USE cleave_status_t cleave_isolate_initialise(cleave_isolate_t *isolate,
-                                                          cleave_message_t *message);
+CLEAVE_STATUS cleave_isolate_initialise(cleave_isolate_t *isolate, cleave_message_t *message);
 
 /* If the process is lost, or belongs to the parent of a fork, starts a new one, opened and initialised;
  * programs of the old one stay lost. */
-CLEAVE_MUST_USE cleave_status_t cleave_isolate_restart(cleave_isolate_t *isolate, cleave_error_t *error);
+CLEAVE_STATUS cleave_isolate_restart(cleave_isolate_t *isolate, cleave_error_t *error);
 
 /* Of the file of the library as it was when it was opened: what cleave_library_digest says of it in this
  * process. Zeros if it has no blobs. */

@@ -62,10 +62,8 @@ typedef cleave_status_t (*cleave_isolate_table_reader_t)(cleave_isolate_t *isola
 
 /* Starts a worker and opens the library in it. `read_table` is for the first time; NULL: the library has to
  * say the same as then. */
-CLEAVE_MUST_USE cleave_status_t cleave_isolate_open_worker(cleave_isolate_t *isolate,
-                                                           cleave_isolate_table_reader_t read_table,
-                                                           cleave_worker_t **out_worker,
-                                                           cleave_error_t *error);
+CLEAVE_STATUS cleave_isolate_open_worker(cleave_isolate_t *isolate, cleave_isolate_table_reader_t read_table,
+                                         cleave_worker_t **out_worker, cleave_error_t *error);
 
 /* A call with its limit and its words. `about`: what has a name; NULL: nothing. */
 cleave_worker_call_t cleave_isolate_call(const cleave_isolate_t *isolate, uint32_t kind, const char *about);
@@ -74,29 +72,25 @@ cleave_worker_call_t cleave_isolate_call(const cleave_isolate_t *isolate, uint32
 uint32_t cleave_isolate_next_id(cleave_isolate_t *isolate);
 
 /* Appends the region to the request. A failure is in `message`. */
-CLEAVE_MUST_USE cleave_status_t cleave_isolate_put_region(cleave_worker_t *worker,
-                                                          const cleave_region_view_t *region,
-                                                          cleave_message_t *message);
+CLEAVE_STATUS cleave_isolate_put_region(cleave_worker_t *worker, const cleave_region_view_t *region,
+                                        cleave_message_t *message);
 /* Begins a call whose request begins with these numbers; constants that nothing uses may go. On failure
  * nothing is to be ended. */
-CLEAVE_MUST_USE cleave_status_t cleave_isolate_begin(cleave_worker_t *worker, const uint32_t *numbers,
-                                                     uint32_t count, cleave_message_t *message);
+CLEAVE_STATUS cleave_isolate_begin(cleave_worker_t *worker, const uint32_t *numbers, uint32_t count,
+                                   cleave_message_t *message);
 /* A whole call: these numbers, and a region if it is not NULL. Between success and cleave_worker_end the
  * reply may be read; after a failure nothing is to be ended. */
-CLEAVE_MUST_USE cleave_status_t cleave_isolate_ask(cleave_worker_t *worker, const cleave_worker_call_t *call,
-                                                   const uint32_t *numbers, uint32_t count,
-                                                   const cleave_region_view_t *region,
-                                                   cleave_wire_in_t *out_reply, cleave_message_t *message);
+CLEAVE_STATUS cleave_isolate_ask(cleave_worker_t *worker, const cleave_worker_call_t *call,
+                                 const uint32_t *numbers, uint32_t count, const cleave_region_view_t *region,
+                                 cleave_wire_in_t *out_reply, cleave_message_t *message);
 /* After reading a reply: loses the process if it could not be read. */
-CLEAVE_MUST_USE cleave_status_t cleave_isolate_check_reply(cleave_worker_t *worker,
-                                                           const cleave_worker_call_t *call,
-                                                           const cleave_wire_in_t *reply,
-                                                           cleave_message_t *message);
+CLEAVE_STATUS cleave_isolate_check_reply(cleave_worker_t *worker, const cleave_worker_call_t *call,
+                                         const cleave_wire_in_t *reply, cleave_message_t *message);
 
 /* ---- the table ---- */
 
 /* A cleave_isolate_table_reader_t. */
-CLEAVE_MUST_USE cleave_status_t cleave_isolate_read_table(cleave_isolate_t *isolate, cleave_wire_in_t *reply);
+CLEAVE_STATUS cleave_isolate_read_table(cleave_isolate_t *isolate, cleave_wire_in_t *reply);
 /* Reads what the reply to INITIALISE says of devices. */
 void cleave_isolate_read_devices(cleave_isolate_t *isolate, cleave_wire_in_t *reply);
 

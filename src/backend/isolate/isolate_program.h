@@ -51,22 +51,19 @@ typedef struct cleave_isolate_request {
   const cleave_compile_options_t *options;
 } cleave_isolate_request_t;
 
-CLEAVE_MUST_USE cleave_status_t cleave_isolate_make(cleave_isolate_t *isolate,
-                                                    const cleave_isolate_request_t *request,
-                                                    void **out_program, cleave_message_t *message);
+CLEAVE_STATUS cleave_isolate_make(cleave_isolate_t *isolate, const cleave_isolate_request_t *request,
+                                  void **out_program, cleave_message_t *message);
 
 /* A call about the program, in words that fit it. */
 cleave_worker_call_t cleave_isolate_program_call(const cleave_isolated_program_t *program, uint32_t kind);
 
 /* Makes memory for the shapes that the ports have. The process is not asked for anything else meanwhile: the
  * caller has begun a call, and begins its request anew. */
-CLEAVE_MUST_USE cleave_status_t cleave_isolate_bind(cleave_isolated_program_t *program,
-                                                    cleave_message_t *message);
+CLEAVE_STATUS cleave_isolate_bind(cleave_isolated_program_t *program, cleave_message_t *message);
 
 /* Memory for one buffer, mapped, with marks around it; its descriptor is the caller's. */
-CLEAVE_MUST_USE cleave_status_t cleave_isolate_make_area(size_t bytes, cleave_area_part_t *out_part,
-                                                         unsigned char **out_area, int *out_fd,
-                                                         cleave_message_t *message);
+CLEAVE_STATUS cleave_isolate_make_area(size_t bytes, cleave_area_part_t *out_part, unsigned char **out_area,
+                                       int *out_fd, cleave_message_t *message);
 
 /* The memory that the last run asked for. */
 void cleave_isolate_forget_own(cleave_isolated_port_t *port);

@@ -16,13 +16,12 @@ typedef struct cleave_library {
 /* Opens a shared library for this machine that exports CLEAVE_BACKEND_ENTRY_SYMBOL. Anything else is an error
  * that says what the file is: CLEAVE_ERROR_IO if it cannot be read, CLEAVE_ERROR_FORMAT if it is not
  * a library for this machine, CLEAVE_ERROR_BACKEND if it does not load or has no entry. */
-CLEAVE_MUST_USE cleave_status_t cleave_library_open(const char *path, cleave_library_t *out_library,
-                                                    cleave_error_t *error);
+CLEAVE_STATUS cleave_library_open(const char *path, cleave_library_t *out_library, cleave_error_t *error);
 void cleave_library_close(cleave_library_t *library);
 
 /* The part of it that runs no code: a regular file, a shared library for this machine, as long as its headers
  * say. A file that is cut off while it is read or loaded is outside of what can be found out. */
-CLEAVE_MUST_USE cleave_status_t cleave_library_check_file(const char *path, cleave_error_t *error);
+CLEAVE_STATUS cleave_library_check_file(const char *path, cleave_error_t *error);
 
 /* Digest of the code and constants that are loaded from the same file as `function`, as they are in memory:
  * the same on every machine and in every process that has loaded this build of it. Zeros if it is not
@@ -35,9 +34,8 @@ cleave_digest_t cleave_library_digest_file(const char *path);
 /* Paths of the files "*.so" in the folders of a list separated by ':' (NULL and "": none), folder by folder,
  * in the order of their names. Folders that cannot be read are left out. The caller frees each path. */
 typedef CLEAVE_ARRAY(char *) cleave_path_list_t;
-CLEAVE_MUST_USE cleave_status_t cleave_library_list(const char *folders, cleave_path_list_t *paths,
-                                                    cleave_error_t *error);
+CLEAVE_STATUS cleave_library_list(const char *folders, cleave_path_list_t *paths, cleave_error_t *error);
 /* The same for the folder "cleave/backends" that is installed beside libcleave or the program. */
-CLEAVE_MUST_USE cleave_status_t cleave_library_list_bundled(cleave_path_list_t *paths, cleave_error_t *error);
+CLEAVE_STATUS cleave_library_list_bundled(cleave_path_list_t *paths, cleave_error_t *error);
 
 #endif /* CLEAVE_BACKEND_LIBRARY_LIBRARY_H */

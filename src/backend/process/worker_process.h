@@ -50,22 +50,19 @@ static inline void cleave_worker_constants_deinit(cleave_worker_constants_t *con
 void cleave_worker_constants_begin(struct cleave_worker *worker);
 
 /* For cleave_region_write; the context is the worker. */
-CLEAVE_MUST_USE cleave_status_t cleave_worker_constants_share(void *worker,
-                                                              const cleave_tensor_view_t *tensor,
-                                                              size_t bytes, uint32_t *out_id,
-                                                              cleave_error_t *error);
+CLEAVE_STATUS cleave_worker_constants_share(void *worker, const cleave_tensor_view_t *tensor, size_t bytes,
+                                            uint32_t *out_id, cleave_error_t *error);
 
 /* Hands over data for a moment: *out_id is CLEAVE_INDEX_NONE if there is none. Between cleave_worker_begin
  * and cleave_worker_end, before the request is written; take_back after it. */
-CLEAVE_MUST_USE cleave_status_t cleave_worker_constants_lend(struct cleave_worker *worker, const void *data,
-                                                             size_t bytes, uint32_t *out_id,
-                                                             cleave_error_t *error);
+CLEAVE_STATUS cleave_worker_constants_lend(struct cleave_worker *worker, const void *data, size_t bytes,
+                                           uint32_t *out_id, cleave_error_t *error);
 void cleave_worker_constants_take_back(struct cleave_worker *worker, uint32_t id);
 
 /* A program that was compiled from the region that was written last keeps what it uses: *out_ids is owned by
  * the caller. */
-CLEAVE_MUST_USE cleave_status_t cleave_worker_constants_keep(struct cleave_worker *worker, uint32_t **out_ids,
-                                                             uint32_t *out_count);
+CLEAVE_STATUS cleave_worker_constants_keep(struct cleave_worker *worker, uint32_t **out_ids,
+                                           uint32_t *out_count);
 void cleave_worker_constants_release(struct cleave_worker *worker, const uint32_t *ids, uint32_t count);
 
 typedef struct cleave_worker {
@@ -112,25 +109,25 @@ typedef struct cleave_worker_call {
 } cleave_worker_call_t;
 
 /* Starts the worker program. `name` is for messages, `log` outlives it. The caller has one reference. */
-CLEAVE_MUST_USE cleave_status_t cleave_worker_start(const char *name, cleave_log_t *log,
-                                                    cleave_worker_t **out_worker, cleave_error_t *error);
+CLEAVE_STATUS cleave_worker_start(const char *name, cleave_log_t *log, cleave_worker_t **out_worker,
+                                  cleave_error_t *error);
 cleave_worker_t *cleave_worker_retain(cleave_worker_t *worker);
 /* The last one ends the process. */
 void cleave_worker_release(cleave_worker_t *worker);
 
 /* Begins a call: takes the lock and empties worker->request. CLEAVE_ERROR_BACKEND, without the lock, if
  * the process is lost. The thread that answers a callback may do so, too. */
-CLEAVE_MUST_USE cleave_status_t cleave_worker_begin(cleave_worker_t *worker, cleave_message_t *message);
+CLEAVE_STATUS cleave_worker_begin(cleave_worker_t *worker, cleave_message_t *message);
 void cleave_worker_end(cleave_worker_t *worker);
 
 /* Sends worker->request and waits for the reply; both within the limit. Returns the status of the library,
  * its message in `message`, and what else it said in *out_reply, valid until cleave_worker_end. Loses the
  * process if it crashed, did not answer, or answered nonsense. */
-CLEAVE_MUST_USE cleave_status_t cleave_worker_ask(cleave_worker_t *worker, const cleave_worker_call_t *call,
-                                                  cleave_wire_in_t *out_reply, cleave_message_t *message);
+CLEAVE_STATUS cleave_worker_ask(cleave_worker_t *worker, const cleave_worker_call_t *call,
+                                cleave_wire_in_t *out_reply, cleave_message_t *message);
 /* Sends worker->request, to which there is no reply. */
-CLEAVE_MUST_USE cleave_status_t cleave_worker_tell(cleave_worker_t *worker, const cleave_worker_call_t *call,
-                                                   cleave_message_t *message);
+CLEAVE_STATUS cleave_worker_tell(cleave_worker_t *worker, const cleave_worker_call_t *call,
+                                 cleave_message_t *message);
 
 /* Ends the process: "library 'x' <what> while <doing> '<region>'; its process was ended". Returns
  * CLEAVE_ERROR_BACKEND. */
@@ -142,7 +139,7 @@ cleave_status_t cleave_worker_answered_nonsense(cleave_worker_t *worker, const c
                                                 cleave_message_t *message);
 
 /* Makes the process, and its ends here (worker_start.c). */
-CLEAVE_MUST_USE cleave_status_t cleave_worker_spawn(cleave_worker_t *worker, cleave_error_t *error);
+CLEAVE_STATUS cleave_worker_spawn(cleave_worker_t *worker, cleave_error_t *error);
 
 /* Memory that two processes map: a descriptor whose size can no longer change; -1 if there is none. */
 int cleave_worker_make_memory(const char *name, size_t bytes);

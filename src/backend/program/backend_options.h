@@ -26,11 +26,11 @@ typedef struct cleave_backend_option_table {
 
 /* Copies into `arena`; the backends are those of `context`. Errors name the option ("option 'mirror.device':
  * ..."): a backend that does not exist or does not start, a device or a key that it does not have. */
-CLEAVE_MUST_USE cleave_status_t cleave_backend_option_table_build(cleave_context_t *context,
-                                                                  const cleave_backend_option_t *options,
-                                                                  uint32_t count, cleave_arena_t *arena,
-                                                                  cleave_backend_option_table_t *out_table,
-                                                                  cleave_error_t *error);
+CLEAVE_STATUS cleave_backend_option_table_build(cleave_context_t *context,
+                                                const cleave_backend_option_t *options, uint32_t count,
+                                                cleave_arena_t *arena,
+                                                cleave_backend_option_table_t *out_table,
+                                                cleave_error_t *error);
 
 /* Sets device and options of `compile` to those for a backend, which borrow from the table. */
 void cleave_backend_option_table_apply(cleave_backend_option_table_t *table, const char *backend,
@@ -38,13 +38,13 @@ void cleave_backend_option_table_apply(cleave_backend_option_table_t *table, con
 
 /* CLEAVE_ERROR_INVALID_ARGUMENT if the backend has no such device: "backend 'x' has 2 devices, there is no
  * device 3". One without devices of its own has device 0, the host. */
-CLEAVE_MUST_USE cleave_status_t cleave_backend_check_device(const cleave_backend_handle_t *handle,
-                                                            uint64_t device, cleave_error_t *error);
+CLEAVE_STATUS cleave_backend_check_device(const cleave_backend_handle_t *handle, uint64_t device,
+                                          cleave_error_t *error);
 
 /* CLEAVE_ERROR_INVALID_ARGUMENT if programs of the backend have no option of this key, with those that
  * they have. */
-CLEAVE_MUST_USE cleave_status_t cleave_backend_check_option(const cleave_backend_handle_t *handle,
-                                                            const char *key, cleave_error_t *error);
+CLEAVE_STATUS cleave_backend_check_option(const cleave_backend_handle_t *handle, const char *key,
+                                          cleave_error_t *error);
 
 /* Of device, options, threads and profile: programs compiled with others are other programs. */
 uint64_t cleave_compile_options_hash(const cleave_compile_options_t *options);

@@ -43,13 +43,12 @@ typedef struct cleave_blob_reading {
 
 /* Maps a file that has this key. *out_exists: there is something of this name; if it cannot be used, the
  * error says why. Without it, the error is empty. */
-CLEAVE_MUST_USE cleave_status_t cleave_blob_read(const char *path, const cleave_blob_reading_t *reading,
-                                                 cleave_blob_t *out_blob, bool *out_exists,
-                                                 cleave_error_t *error);
+CLEAVE_STATUS cleave_blob_read(const char *path, const cleave_blob_reading_t *reading,
+                               cleave_blob_t *out_blob, bool *out_exists, cleave_error_t *error);
 void cleave_blob_deinit(cleave_blob_t *blob);
 
 /* The key of a file, without a look at its content; free with cleave_free. */
-CLEAVE_MUST_USE cleave_status_t cleave_blob_read_key(const char *path, char **out_key, cleave_error_t *error);
+CLEAVE_STATUS cleave_blob_read_key(const char *path, char **out_key, cleave_error_t *error);
 
 /* A file on its way. */
 typedef struct cleave_blob_writer {
@@ -71,7 +70,7 @@ void cleave_blob_writer_start(cleave_blob_writer_t *writer, const char *folder, 
 cleave_status_t cleave_blob_writer_write(void *context, const void *data, size_t bytes);
 /* Gives the file its name, in the place of what is there; or, for `path` NULL and after a failure, removes
  * it. *out_bytes is the size of the file. */
-CLEAVE_MUST_USE cleave_status_t cleave_blob_writer_end(cleave_blob_writer_t *writer, const char *path,
-                                                       uint64_t *out_bytes, cleave_error_t *error);
+CLEAVE_STATUS cleave_blob_writer_end(cleave_blob_writer_t *writer, const char *path, uint64_t *out_bytes,
+                                     cleave_error_t *error);
 
 #endif /* CLEAVE_BACKEND_PROGRAM_BLOB_FILE_H */

@@ -19,9 +19,8 @@ typedef struct cleave_blob_store cleave_blob_store_t;
 
 /* Makes the folder if it is missing, for the user alone. An error if it cannot be one. `limit` 0:
  * CLEAVE_BLOB_LIMIT. `log` outlives the store. */
-CLEAVE_MUST_USE cleave_status_t cleave_blob_store_open(const char *folder, uint64_t limit, cleave_log_t *log,
-                                                       cleave_blob_store_t **out_store,
-                                                       cleave_error_t *error);
+CLEAVE_STATUS cleave_blob_store_open(const char *folder, uint64_t limit, cleave_log_t *log,
+                                     cleave_blob_store_t **out_store, cleave_error_t *error);
 /* NULL is a no-op. */
 void cleave_blob_store_close(cleave_blob_store_t *store);
 const char *cleave_blob_store_folder(const cleave_blob_store_t *store);
@@ -51,11 +50,11 @@ typedef struct cleave_blob_entry {
 typedef CLEAVE_ARRAY(cleave_blob_entry_t) cleave_blob_list_t;
 
 /* All files of the store, the one that was used last first; keys if they are asked for. */
-CLEAVE_MUST_USE cleave_status_t cleave_blob_store_list(const cleave_blob_store_t *store, bool with_keys,
-                                                       cleave_blob_list_t *out_list, cleave_error_t *error);
+CLEAVE_STATUS cleave_blob_store_list(const cleave_blob_store_t *store, bool with_keys,
+                                     cleave_blob_list_t *out_list, cleave_error_t *error);
 void cleave_blob_list_deinit(cleave_blob_list_t *list);
 
 /* Removes all files of the store; nothing else that may be in its folder. */
-CLEAVE_MUST_USE cleave_status_t cleave_blob_store_clear(cleave_blob_store_t *store, cleave_error_t *error);
+CLEAVE_STATUS cleave_blob_store_clear(cleave_blob_store_t *store, cleave_error_t *error);
 
 #endif /* CLEAVE_BACKEND_PROGRAM_BLOB_STORE_H */

@@ -59,16 +59,14 @@ bool cleave_program_fits(const cleave_program_t *program, const cleave_program_r
 
 /* Compiles, or gets an executor; the caller owns the program. A failure is the backend's, with its message.
  */
-CLEAVE_MUST_USE cleave_status_t cleave_program_compile(const cleave_program_request_t *request,
-                                                       cleave_program_t **out_program,
-                                                       cleave_message_t *message);
+CLEAVE_STATUS cleave_program_compile(const cleave_program_request_t *request, cleave_program_t **out_program,
+                                     cleave_message_t *message);
 
 /* The program for an equal request that lives in the cache (*out_reused), or a new one, which other sessions
  * find from now on unless it is private. Thread-safe; compiling holds no lock. */
-CLEAVE_MUST_USE cleave_status_t cleave_program_cache_get(cleave_program_cache_t *cache,
-                                                         const cleave_program_request_t *request,
-                                                         cleave_program_t **out_program, bool *out_reused,
-                                                         cleave_message_t *message);
+CLEAVE_STATUS cleave_program_cache_get(cleave_program_cache_t *cache, const cleave_program_request_t *request,
+                                       cleave_program_t **out_program, bool *out_reused,
+                                       cleave_message_t *message);
 
 /* Runs a program or executor, which the caller has locked. */
 CLEAVE_MUST_USE static inline cleave_status_t cleave_program_run(const cleave_program_t *program,

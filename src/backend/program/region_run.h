@@ -18,7 +18,7 @@ typedef struct cleave_region_run {
 
 /* `outputs` has room for view->region.output_count tensors, which the caller releases; all NULL if it
  * fails. The status is the backend's own, and its reason is in `message`. */
-CLEAVE_MUST_USE cleave_status_t cleave_region_run(const cleave_region_run_t *request,
-                                                  cleave_tensor_t **outputs, cleave_message_t *message);
+CLEAVE_STATUS cleave_region_run(const cleave_region_run_t *request, cleave_tensor_t **outputs,
+                                cleave_message_t *message);
 
 #endif /* CLEAVE_BACKEND_PROGRAM_REGION_RUN_H */

@@ -17,19 +17,16 @@ void cleave_supports_deinit(cleave_supports_t *supports);
 
 /* For cleave_partition_options_t.supports; `context` is a cleave_supports_t of the same graph. A backend that
  * does not exist or does not start is an error, not a refusal. */
-CLEAVE_MUST_USE cleave_status_t cleave_supports_ask(void *context, const char *backend,
-                                                    const cleave_graph_t *graph,
-                                                    const cleave_fusion_set_t *set, bool *out_yes,
-                                                    cleave_reason_t *reason, cleave_error_t *error);
+CLEAVE_STATUS cleave_supports_ask(void *context, const char *backend, const cleave_graph_t *graph,
+                                  const cleave_fusion_set_t *set, bool *out_yes, cleave_reason_t *reason,
+                                  cleave_error_t *error);
 
 /* For cleave_partition_options_t.cost, with the same context. */
-CLEAVE_MUST_USE cleave_status_t cleave_supports_cost(void *context, const cleave_region_set_t *set,
-                                                     double *out_nanoseconds, bool *out_known,
-                                                     cleave_reason_t *reason, cleave_error_t *error);
+CLEAVE_STATUS cleave_supports_cost(void *context, const cleave_region_set_t *set, double *out_nanoseconds,
+                                   bool *out_known, cleave_reason_t *reason, cleave_error_t *error);
 
 /* For cleave_partition_options_t.review, with the same context. */
-CLEAVE_MUST_USE cleave_status_t cleave_supports_review(void *context, const cleave_region_set_t *set,
-                                                       bool *keep, bool *out_yes, cleave_reason_t *reason,
-                                                       cleave_error_t *error);
+CLEAVE_STATUS cleave_supports_review(void *context, const cleave_region_set_t *set, bool *keep, bool *out_yes,
+                                     cleave_reason_t *reason, cleave_error_t *error);
 
 #endif /* CLEAVE_BACKEND_PROGRAM_SUPPORTS_H */

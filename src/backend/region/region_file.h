@@ -27,8 +27,7 @@ struct cleave_region_file {
 /* What a reader of members takes for granted and nobody has checked yet: that values are made once and before
  * they are read, fusions disjoint, inputs and outputs what they are called; and that the
  * hash is the one of the text. Completes the values by their producers. */
-CLEAVE_MUST_USE cleave_status_t cleave_region_file_check(cleave_region_file_t *region, uint64_t hash,
-                                                         cleave_error_t *error);
+CLEAVE_STATUS cleave_region_file_check(cleave_region_file_t *region, uint64_t hash, cleave_error_t *error);
 
 /* ---- region_reader ---- */
 
@@ -46,13 +45,11 @@ static inline void *cleave_region_reader_allocate(cleave_json_reader_t *reader, 
 }
 
 /* The region owns the tensor from now on, also if this fails. */
-CLEAVE_MUST_USE cleave_status_t cleave_region_reader_keep_take(cleave_region_reader_t *self,
-                                                               cleave_tensor_t *tensor);
+CLEAVE_STATUS cleave_region_reader_keep_take(cleave_region_reader_t *self, cleave_tensor_t *tensor);
 
 /* The data of a value, whose type has been read, if it has some: in one of three members, of which there
  * is at most one. */
-CLEAVE_MUST_USE cleave_status_t cleave_region_reader_get_constant(cleave_region_reader_t *self,
-                                                                  const json_t *json,
-                                                                  cleave_value_view_t *value);
+CLEAVE_STATUS cleave_region_reader_get_constant(cleave_region_reader_t *self, const json_t *json,
+                                                cleave_value_view_t *value);
 
 #endif /* CLEAVE_BACKEND_REGION_REGION_FILE_H */

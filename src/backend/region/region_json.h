@@ -25,9 +25,9 @@ typedef struct cleave_region_json_options {
 
 /* Appends the region. `options` may be NULL. CLEAVE_ERROR_UNSUPPORTED: a constant is in memory of a device.
  */
-CLEAVE_MUST_USE cleave_status_t cleave_region_json_print(const cleave_region_view_t *region,
-                                                         const cleave_region_json_options_t *options,
-                                                         cleave_text_t *text, cleave_error_t *error);
+CLEAVE_STATUS cleave_region_json_print(const cleave_region_view_t *region,
+                                       const cleave_region_json_options_t *options, cleave_text_t *text,
+                                       cleave_error_t *error);
 
 /* A region that was read: a view with all it points to. */
 typedef struct cleave_region_file cleave_region_file_t;
@@ -36,11 +36,10 @@ typedef struct cleave_region_file cleave_region_file_t;
  * the line, or the member, what was expected and what was found. Constants in files are read from `folder`
  * alone (with its slash; "" is the current one); NULL: such a region is refused. The view has the hash of the
  * text, which was compared with what the region is. */
-CLEAVE_MUST_USE cleave_status_t cleave_region_json_read(const char *place, const char *text, size_t length,
-                                                        const char *folder, cleave_region_file_t **out_region,
-                                                        cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_region_json_open(const char *path, cleave_region_file_t **out_region,
-                                                        cleave_error_t *error);
+CLEAVE_STATUS cleave_region_json_read(const char *place, const char *text, size_t length, const char *folder,
+                                      cleave_region_file_t **out_region, cleave_error_t *error);
+CLEAVE_STATUS cleave_region_json_open(const char *path, cleave_region_file_t **out_region,
+                                      cleave_error_t *error);
 void cleave_region_file_destroy(cleave_region_file_t *region);
 
 /* Constants that were left out have no data, and are not inputs. Versions: those of the text, otherwise of

@@ -25,15 +25,13 @@ typedef cleave_status_t (*cleave_region_share_t)(void *context, const cleave_ten
 typedef const void *(*cleave_region_find_t)(void *context, uint32_t id, size_t bytes);
 
 /* Appends a view. `share` may be NULL. CLEAVE_ERROR_LIMIT if it is too large for a message. */
-CLEAVE_MUST_USE cleave_status_t cleave_region_write(const cleave_region_view_t *region,
-                                                    cleave_region_share_t share, void *context,
-                                                    cleave_wire_out_t *out, cleave_error_t *error);
+CLEAVE_STATUS cleave_region_write(const cleave_region_view_t *region, cleave_region_share_t share,
+                                  void *context, cleave_wire_out_t *out, cleave_error_t *error);
 
 /* Reads one. The view points into the message and into `arena`. `find` may be NULL. CLEAVE_ERROR_FORMAT if
  * the message is not a view. */
-CLEAVE_MUST_USE cleave_status_t cleave_region_read(cleave_wire_in_t *in, cleave_arena_t *arena,
-                                                   cleave_region_find_t find, void *context,
-                                                   cleave_region_view_t *out_region, cleave_error_t *error);
+CLEAVE_STATUS cleave_region_read(cleave_wire_in_t *in, cleave_arena_t *arena, cleave_region_find_t find,
+                                 void *context, cleave_region_view_t *out_region, cleave_error_t *error);
 
 /* ---- steps of an editor ---- */
 

@@ -56,9 +56,8 @@ void cleave_view_builder_deinit(cleave_view_builder_t *builder);
 
 /* The view and all it points to are in `arena`, or belong to the graph. Inputs are in order of first use,
  * outputs in order of producer, then output index: as in a plan. */
-CLEAVE_MUST_USE cleave_status_t cleave_view_build(cleave_view_builder_t *builder,
-                                                  const cleave_view_request_t *request, cleave_arena_t *arena,
-                                                  cleave_view_t *out_view, cleave_error_t *error);
+CLEAVE_STATUS cleave_view_build(cleave_view_builder_t *builder, const cleave_view_request_t *request,
+                                cleave_arena_t *arena, cleave_view_t *out_view, cleave_error_t *error);
 
 /* region_hash.c: of structure, attributes, shapes, dtypes; a pure function of the view, and cheap. */
 uint64_t cleave_region_hash(const cleave_region_view_t *region);

@@ -28,9 +28,8 @@ typedef struct cleave_backend_handle {
 /* The backend of this name. CLEAVE_ERROR_UNSUPPORTED with the list of names if there is none;
  * CLEAVE_ERROR_BACKEND with the backend's own reason if it refuses to start (it is not asked again).
  * Thread-safe. The handle stays valid until the backend is unloaded. */
-CLEAVE_MUST_USE cleave_status_t cleave_registry_find(cleave_context_t *context, const char *name,
-                                                     const cleave_backend_handle_t **out_handle,
-                                                     cleave_error_t *error);
+CLEAVE_STATUS cleave_registry_find(cleave_context_t *context, const char *name,
+                                   const cleave_backend_handle_t **out_handle, cleave_error_t *error);
 
 /* Whoever keeps something of a backend (a program, memory of a device) retains it meanwhile: it is not
  * unloaded then. Thread-safe. */
@@ -44,21 +43,18 @@ cleave_digest_t cleave_registry_digest(const cleave_backend_handle_t *handle);
  * NULL: keeps it. The same file loaded again under the same name is not an error.
  * CLEAVE_ERROR_INVALID_ARGUMENT if the name is taken; nothing of a library stays that does not load or start.
  */
-CLEAVE_MUST_USE cleave_status_t cleave_registry_load(cleave_context_t *context, const char *path,
-                                                     const char *name, cleave_error_t *error);
+CLEAVE_STATUS cleave_registry_load(cleave_context_t *context, const char *path, const char *name,
+                                   cleave_error_t *error);
 
 /* The same in a process of its own; see cleave_backend_load_isolated. */
-CLEAVE_MUST_USE cleave_status_t cleave_registry_load_isolated(cleave_context_t *context, const char *path,
-                                                              const char *name,
-                                                              const cleave_isolation_options_t *options,
-                                                              cleave_error_t *error);
+CLEAVE_STATUS cleave_registry_load_isolated(cleave_context_t *context, const char *path, const char *name,
+                                            const cleave_isolation_options_t *options, cleave_error_t *error);
 /* There is a backend of this name; nothing is searched for or started. */
 bool cleave_registry_holds(cleave_context_t *context, const char *name, bool *out_is_library);
 
 /* Starts a new process if that of the backend is lost. Programs of the old one stay lost, and sessions
  * that are made from now on share none of them. */
-CLEAVE_MUST_USE cleave_status_t cleave_registry_restart(const cleave_backend_handle_t *handle,
-                                                        cleave_error_t *error);
+CLEAVE_STATUS cleave_registry_restart(const cleave_backend_handle_t *handle, cleave_error_t *error);
 
 /* The process of the backend is lost: its functions fail. *out_falls_back (may be NULL): `cpu` is to run its
  * regions. */
@@ -66,8 +62,7 @@ bool cleave_registry_is_lost(const cleave_backend_handle_t *handle, bool *out_fa
 
 /* Unloads a library. CLEAVE_ERROR_INVALID_ARGUMENT if it is in use, linked in, or not there. Nobody may be
  * partitioning with it meanwhile. */
-CLEAVE_MUST_USE cleave_status_t cleave_registry_unload(cleave_context_t *context, const char *name,
-                                                       cleave_error_t *error);
+CLEAVE_STATUS cleave_registry_unload(cleave_context_t *context, const char *name, cleave_error_t *error);
 
 /* Names of all backends, whether they start or not, in the order of the registry. Looks through the folders.
  */
@@ -81,8 +76,7 @@ const char *cleave_registry_path(cleave_context_t *context, uint32_t index);
 bool cleave_registry_find_rules(cleave_context_t *context, const char *name, char *path, size_t size);
 
 /* A backend struct fits this program: version, size, and the functions that every backend has. */
-CLEAVE_MUST_USE cleave_status_t cleave_registry_check(const cleave_backend_t *backend, const char *name,
-                                                      cleave_error_t *error);
+CLEAVE_STATUS cleave_registry_check(const cleave_backend_t *backend, const char *name, cleave_error_t *error);
 
 /* A backend's status and message as an error: "<place>: <message>". Refusals that are not statuses of
  * cleave become CLEAVE_ERROR_BACKEND. */

@@ -67,12 +67,10 @@ bool cleave_registry_is_name(const char *name);
 
 /* Asks for the struct of the backend and copies it. An entry without a name takes the library's. `place` is
  * for messages. */
-CLEAVE_MUST_USE cleave_status_t cleave_registry_enter(cleave_registry_entry_t *entry, const char *place,
-                                                      cleave_error_t *error);
+CLEAVE_STATUS cleave_registry_enter(cleave_registry_entry_t *entry, const char *place, cleave_error_t *error);
 /* Initialises what was entered: it is ready then. */
-CLEAVE_MUST_USE cleave_status_t cleave_registry_initialise(cleave_context_t *context,
-                                                           cleave_registry_entry_t *entry, const char *place,
-                                                           cleave_error_t *error);
+CLEAVE_STATUS cleave_registry_initialise(cleave_context_t *context, cleave_registry_entry_t *entry,
+                                         const char *place, cleave_error_t *error);
 /* Both, for a new entry; the outcome stays in the entry, unless memory was short. */
 void cleave_registry_start(cleave_context_t *context, cleave_registry_entry_t *entry);
 
@@ -80,18 +78,15 @@ void cleave_registry_start(cleave_context_t *context, cleave_registry_entry_t *e
 cleave_status_t cleave_registry_enter_linked(cleave_context_t *context, cleave_error_t *error);
 
 /* cleave_registry_load_isolated under the lock. */
-CLEAVE_MUST_USE cleave_status_t cleave_registry_load_entry(cleave_context_t *context, const char *path,
-                                                           const char *name,
-                                                           const cleave_isolation_options_t *options,
-                                                           cleave_error_t *error);
+CLEAVE_STATUS cleave_registry_load_entry(cleave_context_t *context, const char *path, const char *name,
+                                         const cleave_isolation_options_t *options, cleave_error_t *error);
 /* Loads what the folders of the context hold, once. */
 void cleave_registry_search(cleave_context_t *context);
 
 /* library_rules.c: Partitioners and passes of loaded libraries as rules. */
 
 /* Checks what a library brings and adds it, all or nothing. */
-CLEAVE_MUST_USE cleave_status_t cleave_library_rules_take(const cleave_backend_handle_t *library,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_library_rules_take(const cleave_backend_handle_t *library, cleave_error_t *error);
 void cleave_library_rules_leave(const cleave_backend_handle_t *library);
 
 /* Asks a backend that has `backward` for the gradients of a region. CLEAVE_ERROR_UNSUPPORTED, with `reason`
@@ -111,10 +106,8 @@ typedef struct cleave_library_rule {
 } cleave_library_rule_t;
 
 /* Looks it up again, and retains the library. */
-CLEAVE_MUST_USE cleave_status_t cleave_library_rule_enter(cleave_rule_kind_t kind,
-                                                          const cleave_named_rule_use_t *use,
-                                                          cleave_library_rule_t *out_rule,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_library_rule_enter(cleave_rule_kind_t kind, const cleave_named_rule_use_t *use,
+                                        cleave_library_rule_t *out_rule, cleave_error_t *error);
 void cleave_library_rule_leave(const cleave_library_rule_t *rule);
 
 void cleave_library_partitioner_bind(const cleave_named_rule_t *named, cleave_rule_t *rule);

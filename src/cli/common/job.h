@@ -68,41 +68,39 @@ typedef struct cleave_job {
       CLEAVE_INT(&(job)->threads, "threads", "N", "threads (default: one per usable processor)")
 
 /* Loads the model, settings for scripts included. */
-CLEAVE_MUST_USE cleave_status_t cleave_job_load(cleave_job_t *job, const cleave_job_options_t *options,
-                                                cleave_error_t *error);
+CLEAVE_STATUS cleave_job_load(cleave_job_t *job, const cleave_job_options_t *options, cleave_error_t *error);
 /* An error if a setting is none of the model script's: for commands without rule files. */
-CLEAVE_MUST_USE cleave_status_t cleave_job_check_settings(const cleave_job_t *job, cleave_error_t *error);
+CLEAVE_STATUS cleave_job_check_settings(const cleave_job_t *job, cleave_error_t *error);
 /* Loads or draws the inputs, and gives the model their sizes. If a saved plan is to be run, it is read
  * first: inputs that are open and not given have the sizes that it was made for, and a plan of the model
  * without sizes leaves the model so. */
-CLEAVE_MUST_USE cleave_status_t cleave_job_bind(cleave_job_t *job, cleave_error_t *error);
+CLEAVE_STATUS cleave_job_bind(cleave_job_t *job, cleave_error_t *error);
 /* Gives the model the sizes that it leaves open (cli/common/sizes.h), but for those that --shape leaves open,
  * too; no inputs are loaded. */
-CLEAVE_MUST_USE cleave_status_t cleave_job_bind_shapes(cleave_job_t *job, cleave_error_t *error);
+CLEAVE_STATUS cleave_job_bind_shapes(cleave_job_t *job, cleave_error_t *error);
 /* What the command line asks of a partition: rule files, settings, and the backend. To be released by
  * cleave_rule_request_deinit. */
-CLEAVE_MUST_USE cleave_status_t cleave_job_request(const cleave_job_t *job,
-                                                   cleave_partition_request_t *out_request,
-                                                   cleave_error_t *error);
+CLEAVE_STATUS cleave_job_request(const cleave_job_t *job, cleave_partition_request_t *out_request,
+                                 cleave_error_t *error);
 /* Loads the rule files, for commands that run them more than once. The list must be deinitialised also when
  * this fails. */
-CLEAVE_MUST_USE cleave_status_t cleave_job_load_rules(const cleave_job_t *job, cleave_rule_list_t *out_list,
-                                                      cleave_error_t *error);
+CLEAVE_STATUS cleave_job_load_rules(const cleave_job_t *job, cleave_rule_list_t *out_list,
+                                    cleave_error_t *error);
 /* Are there rule files, or is the model a region, which has a plan of its own? */
 bool cleave_job_has_rules(const cleave_job_options_t *options);
 /* Runs the rule files, or takes up the saved plan, or the one of a region. */
-CLEAVE_MUST_USE cleave_status_t cleave_job_partition(cleave_job_t *job, cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_job_compile(cleave_job_t *job, cleave_error_t *error);
+CLEAVE_STATUS cleave_job_partition(cleave_job_t *job, cleave_error_t *error);
+CLEAVE_STATUS cleave_job_compile(cleave_job_t *job, cleave_error_t *error);
 /* How sessions of the job are made. */
 cleave_session_options_t cleave_job_session_options(const cleave_job_t *job);
 /* Loads the inputs that rules added, for `plan_inputs`. */
-CLEAVE_MUST_USE cleave_status_t cleave_job_load_inputs(cleave_job_t *job, cleave_error_t *error);
+CLEAVE_STATUS cleave_job_load_inputs(cleave_job_t *job, cleave_error_t *error);
 /* Output `index` of the model in the last run. */
-CLEAVE_MUST_USE cleave_status_t cleave_job_output(const cleave_job_t *job, uint32_t index,
-                                                  cleave_tensor_view_t *out_view, cleave_error_t *error);
+CLEAVE_STATUS cleave_job_output(const cleave_job_t *job, uint32_t index, cleave_tensor_view_t *out_view,
+                                cleave_error_t *error);
 /* Another session like that of a compiled job, on the same inputs; the caller destroys it before the job. */
-CLEAVE_MUST_USE cleave_status_t cleave_job_add_session(const cleave_job_t *job,
-                                                       cleave_session_t **out_session, cleave_error_t *error);
+CLEAVE_STATUS cleave_job_add_session(const cleave_job_t *job, cleave_session_t **out_session,
+                                     cleave_error_t *error);
 void cleave_job_deinit(cleave_job_t *job);
 
 /* Peak resident memory of the process in MiB. */

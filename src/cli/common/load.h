@@ -16,25 +16,23 @@ typedef struct cleave_settings {
   uint64_t seed; /* of what that script draws; 0: its own */
 } cleave_settings_t;
 
-CLEAVE_MUST_USE cleave_status_t cleave_settings_read(const cleave_text_list_t *list,
-                                                     cleave_settings_t *out_settings, cleave_error_t *error);
+CLEAVE_STATUS cleave_settings_read(const cleave_text_list_t *list, cleave_settings_t *out_settings,
+                                   cleave_error_t *error);
 void cleave_settings_deinit(cleave_settings_t *settings);
 
 /* Rule files by their paths, in that order, with these settings (may be NULL), which must outlive the
  * request.
  */
-CLEAVE_MUST_USE cleave_status_t cleave_rule_request(const cleave_text_list_t *paths,
-                                                    const cleave_settings_t *settings,
-                                                    cleave_partition_request_t *out_request,
-                                                    cleave_error_t *error);
+CLEAVE_STATUS cleave_rule_request(const cleave_text_list_t *paths, const cleave_settings_t *settings,
+                                  cleave_partition_request_t *out_request, cleave_error_t *error);
 void cleave_rule_request_deinit(cleave_partition_request_t *request);
 
 /* A model, as commands open it: with the settings of its script, and as --lenient and --keep-dead say. Inputs
  * that have a default stay inputs if `files` (NAME=FILE) names them, or if `folder` holds input_N.pb for
  * them, too. Both may be NULL. */
-CLEAVE_MUST_USE cleave_status_t cleave_model_read(const char *path, cleave_settings_t *settings,
-                                                  const cleave_text_list_t *files, const char *folder,
-                                                  cleave_model_t **out_model, cleave_error_t *error);
+CLEAVE_STATUS cleave_model_read(const char *path, cleave_settings_t *settings,
+                                const cleave_text_list_t *files, const char *folder,
+                                cleave_model_t **out_model, cleave_error_t *error);
 
 /* The inputs or outputs that an option names. */
 typedef struct cleave_port_option {
@@ -48,9 +46,8 @@ typedef struct cleave_port_option {
 
 /* Splits "NAME=FILE" at the first '=' whose left side is one of the names. *out_index: CLEAVE_INDEX_NONE if
  * it is none and may be added. */
-CLEAVE_MUST_USE cleave_status_t cleave_port_option_find(const cleave_port_option_t *ports, const char *text,
-                                                        uint32_t *out_index, const char **out_value,
-                                                        cleave_error_t *error);
+CLEAVE_STATUS cleave_port_option_find(const cleave_port_option_t *ports, const char *text,
+                                      uint32_t *out_index, const char **out_value, cleave_error_t *error);
 
 /* Inputs of a model, by position. */
 typedef struct cleave_inputs {
@@ -75,34 +72,30 @@ typedef struct cleave_input_request {
 
 /* Inputs for a model: from files, from the folder, or drawn from the seed with the shapes that are known or
  * given; sizes that nothing tells are what cli/common/sizes.h says. */
-CLEAVE_MUST_USE cleave_status_t cleave_inputs_load(const cleave_model_t *model,
-                                                   const cleave_input_request_t *request,
-                                                   cleave_inputs_t *out_inputs, cleave_error_t *error);
+CLEAVE_STATUS cleave_inputs_load(const cleave_model_t *model, const cleave_input_request_t *request,
+                                 cleave_inputs_t *out_inputs, cleave_error_t *error);
 void cleave_inputs_deinit(cleave_inputs_t *inputs);
 
 /* The inputs of a plan: the model's (`inputs`, shared), and those that rules added, from files or drawn.
  * Every name of the request has to be one of them. */
-CLEAVE_MUST_USE cleave_status_t cleave_inputs_load_added(const cleave_plan_t *plan,
-                                                         const cleave_input_request_t *request,
-                                                         const cleave_inputs_t *inputs,
-                                                         cleave_inputs_t *out_inputs, cleave_error_t *error);
+CLEAVE_STATUS cleave_inputs_load_added(const cleave_plan_t *plan, const cleave_input_request_t *request,
+                                       const cleave_inputs_t *inputs, cleave_inputs_t *out_inputs,
+                                       cleave_error_t *error);
 
 /* output_N.pb of the folder; as many as there are outputs. The caller releases each. */
-CLEAVE_MUST_USE cleave_status_t cleave_outputs_load(const char *folder, cleave_tensor_t **outputs,
-                                                    size_t count, cleave_error_t *error);
+CLEAVE_STATUS cleave_outputs_load(const char *folder, cleave_tensor_t **outputs, size_t count,
+                                  cleave_error_t *error);
 
 /* The folder's `kind`_0.pb, `kind`_1.pb, ...; `kind` is "input" or "output". The folder is there. */
-CLEAVE_MUST_USE cleave_status_t cleave_tensors_save(const char *folder, const char *kind,
-                                                    cleave_tensor_t *const *tensors, size_t count,
-                                                    cleave_error_t *error);
+CLEAVE_STATUS cleave_tensors_save(const char *folder, const char *kind, cleave_tensor_t *const *tensors,
+                                  size_t count, cleave_error_t *error);
 
 /* A tensor file by its extension: .npy or .pb. */
-CLEAVE_MUST_USE cleave_status_t cleave_tensor_load(const char *path, cleave_tensor_t **out_tensor,
-                                                   cleave_error_t *error);
+CLEAVE_STATUS cleave_tensor_load(const char *path, cleave_tensor_t **out_tensor, cleave_error_t *error);
 /* `name` goes into a .pb. */
-CLEAVE_MUST_USE cleave_status_t cleave_tensor_save(const char *path, const cleave_tensor_t *tensor,
-                                                   const char *name, cleave_error_t *error);
+CLEAVE_STATUS cleave_tensor_save(const char *path, const cleave_tensor_t *tensor, const char *name,
+                                 cleave_error_t *error);
 /* Whether the extension is one of these; if not, the error names the file. */
-CLEAVE_MUST_USE cleave_status_t cleave_tensor_path_check(const char *path, cleave_error_t *error);
+CLEAVE_STATUS cleave_tensor_path_check(const char *path, cleave_error_t *error);
 
 #endif /* CLEAVE_CLI_COMMON_LOAD_H */

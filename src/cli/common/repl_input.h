@@ -21,7 +21,6 @@ typedef struct cleave_repl_target {
 bool cleave_repl_input_is_terminal(void);
 
 /* Reads standard input to its end, chunk after chunk. The target must outlive the process's next SIGINT. */
-CLEAVE_MUST_USE cleave_status_t cleave_repl_input_run(const cleave_repl_target_t *target,
-                                                      cleave_error_t *error);
+CLEAVE_STATUS cleave_repl_input_run(const cleave_repl_target_t *target, cleave_error_t *error);
 
 #endif /* CLEAVE_CLI_COMMON_REPL_INPUT_H */

@@ -58,9 +58,8 @@ typedef struct cleave_size_request {
   bool *used;                             /* by shape: its name was found; or NULL */
 } cleave_size_request_t;
 
-CLEAVE_MUST_USE cleave_status_t cleave_sizes_find(const cleave_graph_t *graph,
-                                                  const cleave_size_request_t *request,
-                                                  cleave_sizes_t *out_sizes, cleave_error_t *error);
+CLEAVE_STATUS cleave_sizes_find(const cleave_graph_t *graph, const cleave_size_request_t *request,
+                                cleave_sizes_t *out_sizes, cleave_error_t *error);
 void cleave_sizes_deinit(cleave_sizes_t *sizes);
 
 /* "N = 4 given, T = 1 taken; --shape T=SIZE sets it, T=? leaves it open", without an end of line; "" if the
@@ -98,11 +97,9 @@ static inline const cleave_value_record_t *cleave_size_origin(const cleave_size_
 size_t cleave_size_find_symbol(const cleave_size_finder_t *finder, const char *text, size_t length);
 
 /* Reads one --shape: of an input before that of a size with the same name. Names may have '=' in them. */
-CLEAVE_MUST_USE cleave_status_t cleave_size_take_option(cleave_size_finder_t *finder, size_t index,
-                                                        cleave_error_t *error);
+CLEAVE_STATUS cleave_size_take_option(cleave_size_finder_t *finder, size_t index, cleave_error_t *error);
 /* What --shape says of an input that it gives; `?` alone leaves open all that the model does. */
-CLEAVE_MUST_USE cleave_status_t cleave_size_given_shape(const cleave_size_finder_t *finder, size_t input,
-                                                        int32_t *out_rank, int64_t *dims,
-                                                        cleave_error_t *error);
+CLEAVE_STATUS cleave_size_given_shape(const cleave_size_finder_t *finder, size_t input, int32_t *out_rank,
+                                      int64_t *dims, cleave_error_t *error);
 
 #endif /* CLEAVE_CLI_COMMON_SIZES_H */

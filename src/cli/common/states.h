@@ -24,15 +24,14 @@ typedef struct cleave_state_pairs {
 /* Finds the inputs and outputs of `graph` that texts like "past_*=present_*" name, in the order of the
  * inputs. An input without its output is an error; so is a text that fits no input, unless it is `optional`.
  */
-CLEAVE_MUST_USE cleave_status_t cleave_states_find(const cleave_graph_t *graph,
-                                                   const cleave_text_list_t *texts, bool optional,
-                                                   cleave_state_pairs_t *out_pairs, cleave_error_t *error);
+CLEAVE_STATUS cleave_states_find(const cleave_graph_t *graph, const cleave_text_list_t *texts, bool optional,
+                                 cleave_state_pairs_t *out_pairs, cleave_error_t *error);
 bool cleave_states_have_input(const cleave_state_pairs_t *pairs, uint32_t input);
 bool cleave_states_have_output(const cleave_state_pairs_t *pairs, uint32_t output);
 void cleave_states_deinit(cleave_state_pairs_t *pairs);
 
 /* cleave_session_feed for each pair; errors have the names. */
-CLEAVE_MUST_USE cleave_status_t cleave_states_feed(const cleave_state_pairs_t *pairs,
-                                                   cleave_session_t *session, cleave_error_t *error);
+CLEAVE_STATUS cleave_states_feed(const cleave_state_pairs_t *pairs, cleave_session_t *session,
+                                 cleave_error_t *error);
 
 #endif /* CLEAVE_CLI_COMMON_STATES_H */

@@ -6,7 +6,7 @@
 #include "cli/run/report.h"
 
 /* Fills in what was asked for: `alone`, `data` and `reference` of the run. */
-CLEAVE_MUST_USE cleave_status_t cleave_run_check_outputs(cleave_run_t *run, cleave_error_t *error);
+CLEAVE_STATUS cleave_run_check_outputs(cleave_run_t *run, cleave_error_t *error);
 void cleave_run_checks_free(cleave_run_checks_t *checks);
 
 #endif /* CLEAVE_CLI_RUN_CHECKS_H */

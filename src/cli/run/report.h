@@ -36,21 +36,20 @@ bool cleave_run_stages_exist(const cleave_run_stages_t *stages);
 /* The stage of this process, of a job that has a plan, and its session, which becomes that of the job.
  * `status` says how the job fared so far; if one process fails, all do. `concurrency` as in
  * cleave_stage_source_t. */
-CLEAVE_MUST_USE cleave_status_t cleave_run_stages_make(cleave_run_stages_t *stages, cleave_job_t *job,
-                                                       int64_t concurrency, cleave_status_t status,
-                                                       cleave_error_t *error);
+CLEAVE_STATUS cleave_run_stages_make(cleave_run_stages_t *stages, cleave_job_t *job, int64_t concurrency,
+                                     cleave_status_t status, cleave_error_t *error);
 
 /* Runs requests; process 0 has the outputs of the last one in the job then. */
-CLEAVE_MUST_USE cleave_status_t cleave_run_stages_run(cleave_run_stages_t *stages, cleave_job_t *job,
-                                                      cleave_stage_load_t *load, cleave_error_t *error);
+CLEAVE_STATUS cleave_run_stages_run(cleave_run_stages_t *stages, cleave_job_t *job, cleave_stage_load_t *load,
+                                    cleave_error_t *error);
 
 /* All fail if process 0 does, which alone writes and checks. */
-CLEAVE_MUST_USE cleave_status_t cleave_run_stages_agree(const cleave_run_stages_t *stages,
-                                                        cleave_status_t status, cleave_error_t *error);
+CLEAVE_STATUS cleave_run_stages_agree(const cleave_run_stages_t *stages, cleave_status_t status,
+                                      cleave_error_t *error);
 
 /* Collects what the processes have to say about the last run, which was of so many requests. */
-CLEAVE_MUST_USE cleave_status_t cleave_run_stages_gather(cleave_run_stages_t *stages, const cleave_job_t *job,
-                                                         int64_t requests, cleave_error_t *error);
+CLEAVE_STATUS cleave_run_stages_gather(cleave_run_stages_t *stages, const cleave_job_t *job, int64_t requests,
+                                       cleave_error_t *error);
 
 /* Nothing, and null, if nothing was gathered. */
 void cleave_run_stages_print(const cleave_run_stages_t *stages);
@@ -96,8 +95,8 @@ void cleave_run_requests_keep(cleave_run_requests_t *requests, const cleave_job_
 
 /* Makes the other sessions of a compiled job, or the server, and runs each once, then all requests. If a
  * request fails, no further one begins, and its error is the result. */
-CLEAVE_MUST_USE cleave_status_t cleave_run_requests_run(cleave_run_requests_t *requests, cleave_job_t *job,
-                                                        cleave_error_t *error);
+CLEAVE_STATUS cleave_run_requests_run(cleave_run_requests_t *requests, cleave_job_t *job,
+                                      cleave_error_t *error);
 
 /* Takes over what processes measured that share the model as stages, in the place of cleave_run_requests_run:
  * `times` has room for `count`, and is the caller's before. */
@@ -106,10 +105,9 @@ void cleave_run_requests_measured(cleave_run_requests_t *requests, double *times
 /* How many answers there are to look at: of every session the last one, or with batches of every client; and
  * output `index` of one of them. 0: there were no requests. */
 int64_t cleave_run_requests_answers(const cleave_run_requests_t *requests);
-CLEAVE_MUST_USE cleave_status_t cleave_run_requests_output(const cleave_run_requests_t *requests,
-                                                           int64_t answer, uint32_t index,
-                                                           cleave_tensor_view_t *out_view,
-                                                           cleave_error_t *error);
+CLEAVE_STATUS cleave_run_requests_output(const cleave_run_requests_t *requests, int64_t answer,
+                                         uint32_t index, cleave_tensor_view_t *out_view,
+                                         cleave_error_t *error);
 
 /* A table with one row, and an object with "count", "concurrency", "sessions", "threads", "batch_limit",
  * "requests_per_run", "seconds", "per_second", "mean_ms", "p50_ms", "p90_ms", "p99_ms" and "max_ms"; null if
@@ -127,12 +125,12 @@ typedef struct cleave_run_outputs {
 } cleave_run_outputs_t;
 
 /* Checks the names and extensions before the run takes its time, and makes the folder. */
-CLEAVE_MUST_USE cleave_status_t cleave_run_outputs_check(const cleave_run_outputs_t *outputs,
-                                                         const cleave_model_t *model, cleave_error_t *error);
+CLEAVE_STATUS cleave_run_outputs_check(const cleave_run_outputs_t *outputs, const cleave_model_t *model,
+                                       cleave_error_t *error);
 
 /* Writes what the job's session has computed. The folder gets the model's inputs, not those of rules. */
-CLEAVE_MUST_USE cleave_status_t cleave_run_outputs_write(const cleave_run_outputs_t *outputs,
-                                                         const cleave_job_t *job, cleave_error_t *error);
+CLEAVE_STATUS cleave_run_outputs_write(const cleave_run_outputs_t *outputs, const cleave_job_t *job,
+                                       cleave_error_t *error);
 
 /* Without --repeat: at least MIN_RUNS, then as many as fit into BUDGET_MS, at most MAX_RUNS. */
 enum { CLEAVE_RUN_MIN_RUNS = 3, CLEAVE_RUN_MAX_RUNS = 50, CLEAVE_RUN_BUDGET_MS = 1000 };

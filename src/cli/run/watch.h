@@ -9,8 +9,8 @@
 
 /* Partitions and compiles the job. Where its rule files do not let that happen, prints why and waits until
  * one of them is saved, and so on. *out_interrupted: the program was interrupted before it came to an end. */
-CLEAVE_MUST_USE cleave_status_t cleave_run_watch_prepare(cleave_job_t *job, bool json, bool *out_interrupted,
-                                                         cleave_error_t *error);
+CLEAVE_STATUS cleave_run_watch_prepare(cleave_job_t *job, bool json, bool *out_interrupted,
+                                       cleave_error_t *error);
 
 /* Prints an object on one line, and lets it go. */
 void cleave_run_watch_line(json_t *json);

@@ -7,10 +7,9 @@
 
 /* Appends the folders below `folder` that hold a model.onnx, sorted. `only`: the name of the folder has to
  * contain this, unless it is NULL. */
-CLEAVE_MUST_USE cleave_status_t cleave_test_folders_find(cleave_paths_t *tests, const char *folder,
-                                                         const char *only, cleave_error_t *error);
+CLEAVE_STATUS cleave_test_folders_find(cleave_paths_t *tests, const char *folder, const char *only,
+                                       cleave_error_t *error);
 /* Appends the data sets of a test, sorted. */
-CLEAVE_MUST_USE cleave_status_t cleave_test_folders_sets(cleave_paths_t *sets, const char *test,
-                                                         cleave_error_t *error);
+CLEAVE_STATUS cleave_test_folders_sets(cleave_paths_t *sets, const char *test, cleave_error_t *error);
 
 #endif /* CLEAVE_CLI_FILES_TEST_FOLDERS_H */

@@ -60,7 +60,7 @@ typedef struct cleave_train_run {
 int cleave_train_run_check(cleave_train_run_t *run);
 /* Trains, evaluates, saves, and prints as it goes; together with the other processes if mpirun started them.
  */
-CLEAVE_MUST_USE cleave_status_t cleave_train_run(cleave_train_run_t *run, cleave_error_t *error);
+CLEAVE_STATUS cleave_train_run(cleave_train_run_t *run, cleave_error_t *error);
 void cleave_train_run_deinit(cleave_train_run_t *run);
 
 #endif /* CLEAVE_CLI_TRAINING_TRAIN_RUN_H */

@@ -37,14 +37,13 @@ typedef struct cleave_onnx_read_options {
  * CLEAVE_ERROR_UNSUPPORTED: graph attributes (If, Loop, Scan), sequences, optionals, element types that
  * cleave lacks, operator sets newer than all that is known. CLEAVE_ERROR_LIMIT: nested or expanding beyond
  * bounds. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_read(const char *path, const cleave_onnx_read_options_t *options,
-                                                 cleave_graph_t **out_graph, cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_read(const char *path, const cleave_onnx_read_options_t *options,
+                               cleave_graph_t **out_graph, cleave_error_t *error);
 
 /* The value of a model's metadata entry, borrowed from the bytes of the file; {NULL, 0} if there is none.
  * Nothing else of the model is looked at. CLEAVE_ERROR_FORMAT: no ONNX model. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_find_metadata(const void *data, size_t size, const char *name,
-                                                          const char *key, const char **out_value,
-                                                          size_t *out_length, cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_find_metadata(const void *data, size_t size, const char *name, const char *key,
+                                        const char **out_value, size_t *out_length, cleave_error_t *error);
 
 /* Entries of a model that a plan was written into: the plan as JSON, and for each node of the file, in the
  * order in which they stand after inlining, its position in the graph of that plan: "0 1 5 2 ...". The reader
@@ -57,20 +56,19 @@ CLEAVE_MUST_USE cleave_status_t cleave_onnx_find_metadata(const void *data, size
 
 /* The same for a model in memory, which may go after the call: weights are copied. External data is refused.
  * `name` stands for the file in errors. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_read_memory(const void *data, size_t size, const char *name,
-                                                        const cleave_onnx_read_options_t *options,
-                                                        cleave_graph_t **out_graph, cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_read_memory(const void *data, size_t size, const char *name,
+                                      const cleave_onnx_read_options_t *options, cleave_graph_t **out_graph,
+                                      cleave_error_t *error);
 
 /* ---- tensors: a file that holds one bare TensorProto ---- */
 
 /* Data is borrowed from the mapped file if its form allows. The dtype is what the file says (ONNX's test
  * data stores bfloat16 as uint16). SequenceProto and OptionalProto are recognised as far as their fields
  * allow, and refused (CLEAVE_ERROR_UNSUPPORTED). */
-CLEAVE_MUST_USE cleave_status_t cleave_tensor_pb_read(const char *path, cleave_tensor_t **out_tensor,
-                                                      cleave_error_t *error);
+CLEAVE_STATUS cleave_tensor_pb_read(const char *path, cleave_tensor_t **out_tensor, cleave_error_t *error);
 /* `name` goes into the TensorProto; may be NULL. */
-CLEAVE_MUST_USE cleave_status_t cleave_tensor_pb_write(const char *path, const cleave_tensor_t *tensor,
-                                                       const char *name, cleave_error_t *error);
+CLEAVE_STATUS cleave_tensor_pb_write(const char *path, const cleave_tensor_t *tensor, const char *name,
+                                     cleave_error_t *error);
 
 /* ---- writing ---- */
 
@@ -107,12 +105,10 @@ typedef struct cleave_onnx_write_options {
  * node, operator, its version, the operator set asked for, and one that would do.
  *
  * Values of unknown rank are written without a shape, which ONNX's checker refuses for inputs and outputs. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_write(const char *path, const cleave_graph_t *graph,
-                                                  const cleave_onnx_write_options_t *options,
-                                                  cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_write(const char *path, const cleave_graph_t *graph,
+                                const cleave_onnx_write_options_t *options, cleave_error_t *error);
 /* The same, appended to a text (CLEAVE_ERROR_LIMIT beyond the inline limit). */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_write_text(const cleave_graph_t *graph,
-                                                       const cleave_onnx_write_options_t *options,
-                                                       cleave_text_t *text, cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_write_text(const cleave_graph_t *graph, const cleave_onnx_write_options_t *options,
+                                     cleave_text_t *text, cleave_error_t *error);
 
 #endif /* CLEAVE_FORMATS_ONNX_ONNX_H */

@@ -96,22 +96,21 @@ typedef struct cleave_onnx_model {
 
 /* Parses a ModelProto. `model` is zeroed but for `graph`, `source` and `options`. Deinit after failures too.
  */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_model_parse(cleave_onnx_model_t *model, const void *data,
-                                                        size_t size, cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_model_parse(cleave_onnx_model_t *model, const void *data, size_t size,
+                                      cleave_error_t *error);
 void cleave_onnx_model_deinit(cleave_onnx_model_t *model);
 
 /* Replaces calls of model-local functions by their bodies, to any depth up to 32. Recursion is refused. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_model_inline(cleave_onnx_model_t *model, cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_model_inline(cleave_onnx_model_t *model, cleave_error_t *error);
 
 /* Puts the nodes, which are inlined, in the order that the file gives for them (onnx_order.c). One that is
  * not a permutation of the first nodes changes nothing. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_model_order(cleave_onnx_model_t *model, cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_model_order(cleave_onnx_model_t *model, cleave_error_t *error);
 bool cleave_onnx_bytes_are(cleave_bytes_t bytes, const char *text);
 /* A StringStringEntryProto. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_entry_parse(const cleave_protobuf_t *parent,
-                                                        const cleave_protobuf_field_t *field,
-                                                        cleave_bytes_t *out_key, cleave_bytes_t *out_value,
-                                                        cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_entry_parse(const cleave_protobuf_t *parent, const cleave_protobuf_field_t *field,
+                                      cleave_bytes_t *out_key, cleave_bytes_t *out_value,
+                                      cleave_error_t *error);
 
 /* ---- parts, used among the parser's files ---- */
 
@@ -126,29 +125,23 @@ CLEAVE_MUST_USE static inline cleave_status_t cleave_onnx_intern(cleave_onnx_mod
 }
 
 /* A NodeProto; names of values go into `names`. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_node_parse(cleave_onnx_model_t *model, cleave_strings_t *names,
-                                                       const cleave_onnx_opsets_t *opsets,
-                                                       const cleave_protobuf_t *message,
-                                                       cleave_onnx_node_t *out_node, cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_node_parse(cleave_onnx_model_t *model, cleave_strings_t *names,
+                                     const cleave_onnx_opsets_t *opsets, const cleave_protobuf_t *message,
+                                     cleave_onnx_node_t *out_node, cleave_error_t *error);
 
 /* An AttributeProto of a node. Graphs, sparse tensors and types are refused (CLEAVE_ERROR_UNSUPPORTED). */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_attribute_parse(cleave_onnx_model_t *model,
-                                                            const cleave_protobuf_t *message,
-                                                            cleave_onnx_attribute_t *out_attribute,
-                                                            cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_attribute_parse(cleave_onnx_model_t *model, const cleave_protobuf_t *message,
+                                          cleave_onnx_attribute_t *out_attribute, cleave_error_t *error);
 
 /* A ValueInfoProto. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_value_info_parse(cleave_onnx_model_t *model,
-                                                             const cleave_protobuf_t *message,
-                                                             cleave_onnx_value_info_t *out_info,
-                                                             cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_value_info_parse(cleave_onnx_model_t *model, const cleave_protobuf_t *message,
+                                           cleave_onnx_value_info_t *out_info, cleave_error_t *error);
 
 /* An OperatorSetIdProto, appended to `opsets`. A version newer than all that is known is refused, or taken
  * for the newest that is known if the options are lenient. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_opset_parse(cleave_onnx_model_t *model,
-                                                        const cleave_protobuf_t *parent,
-                                                        const cleave_protobuf_field_t *field,
-                                                        cleave_onnx_opsets_t *opsets, cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_opset_parse(cleave_onnx_model_t *model, const cleave_protobuf_t *parent,
+                                      const cleave_protobuf_field_t *field, cleave_onnx_opsets_t *opsets,
+                                      cleave_error_t *error);
 
 /* Version of a domain's operator set; 0 if it is not imported. */
 int32_t cleave_onnx_opset_version(const cleave_onnx_opsets_t *opsets, const char *domain);

@@ -19,8 +19,7 @@ bool cleave_graph_is_version_of(const cleave_graph_t *graph, const cleave_graph_
 
 /* Gives every constant of `graph` whose content is the same in `other`, by id, the tensor of `other`: so that
  * versions say what changed. Then lets go of the tensors that no constant or attribute has any more. */
-CLEAVE_MUST_USE cleave_status_t cleave_graph_share_constants(cleave_graph_t *graph,
-                                                             const cleave_graph_t *other,
-                                                             cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_share_constants(cleave_graph_t *graph, const cleave_graph_t *other,
+                                           cleave_error_t *error);
 
 #endif /* CLEAVE_GRAPH_COMPARE_SAME_STRUCTURE_H */

@@ -6,8 +6,7 @@
 #include "graph/graph.h"
 
 /* Equal for graphs that differ only in names and in the order in which independent nodes were made. */
-CLEAVE_MUST_USE cleave_status_t cleave_graph_hash(const cleave_graph_t *graph, uint64_t *out_hash,
-                                                  cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_hash(const cleave_graph_t *graph, uint64_t *out_hash, cleave_error_t *error);
 
 /* Hash of a node's operator and attributes alone, starting from `hash`. */
 uint64_t cleave_node_hash(const cleave_graph_t *graph, cleave_node_t node, uint64_t hash);

@@ -23,25 +23,22 @@ typedef struct cleave_array_script {
 } cleave_array_script_t;
 
 /* Runs the script to its end, and waits for its arrays. An error is one line with file and line. */
-CLEAVE_MUST_USE cleave_status_t cleave_array_script_run(const cleave_array_script_t *request,
-                                                        cleave_error_t *error);
+CLEAVE_STATUS cleave_array_script_run(const cleave_array_script_t *request, cleave_error_t *error);
 
 /* ---- a prompt ---- */
 
 typedef struct cleave_array_prompt cleave_array_prompt_t;
 
 /* `request` and what it points to must outlive the prompt. One thread at a time. */
-CLEAVE_MUST_USE cleave_status_t cleave_array_prompt_create(const cleave_array_script_t *request,
-                                                           cleave_array_prompt_t **out_prompt,
-                                                           cleave_error_t *error);
+CLEAVE_STATUS cleave_array_prompt_create(const cleave_array_script_t *request,
+                                         cleave_array_prompt_t **out_prompt, cleave_error_t *error);
 void cleave_array_prompt_destroy(cleave_array_prompt_t *prompt);
 
 /* Runs an expression, whose values are printed, or statements; globals stay for the next chunk.
  * *out_incomplete: it is the beginning of a chunk, and nothing was run. If the chunk has more than one line,
  * an error's message names the line. */
-CLEAVE_MUST_USE cleave_status_t cleave_array_prompt_run(cleave_array_prompt_t *prompt, const char *text,
-                                                        size_t length, bool *out_incomplete,
-                                                        cleave_error_t *error);
+CLEAVE_STATUS cleave_array_prompt_run(cleave_array_prompt_t *prompt, const char *text, size_t length,
+                                      bool *out_incomplete, cleave_error_t *error);
 
 /* Ends the chunk at work at its next instruction of Lua; operators that run already come to their end. For
  * signal handlers. */
@@ -49,8 +46,7 @@ void cleave_array_prompt_interrupt(cleave_array_prompt_t *prompt);
 
 /* Completions of the last word of a line: whole words in order, one per line. *out_start: where the word
  * begins. */
-CLEAVE_MUST_USE cleave_status_t cleave_array_prompt_complete(cleave_array_prompt_t *prompt, const char *line,
-                                                             size_t length, size_t *out_start,
-                                                             cleave_text_t *output, cleave_error_t *error);
+CLEAVE_STATUS cleave_array_prompt_complete(cleave_array_prompt_t *prompt, const char *line, size_t length,
+                                           size_t *out_start, cleave_text_t *output, cleave_error_t *error);
 
 #endif /* CLEAVE_IMPERATIVE_SCRIPT_ARRAY_SCRIPT_H */

@@ -101,52 +101,47 @@ const char *cleave_infer_text(const cleave_infer_t *infer, const char *name, con
 const int64_t *cleave_infer_int_list(const cleave_infer_t *infer, const char *name, uint32_t *out_count);
 
 /* The dtype that an attribute asks for, or `fallback` if it is absent; an error if it is none. */
-CLEAVE_MUST_USE cleave_status_t cleave_infer_dtype_attribute(const cleave_infer_t *infer, const char *name,
-                                                             cleave_dtype_t fallback,
-                                                             cleave_dtype_t *out_dtype,
-                                                             cleave_error_t *error);
+CLEAVE_STATUS cleave_infer_dtype_attribute(const cleave_infer_t *infer, const char *name,
+                                           cleave_dtype_t fallback, cleave_dtype_t *out_dtype,
+                                           cleave_error_t *error);
 
 /* ---- stating; `fact` may be NULL ---- */
 
-CLEAVE_MUST_USE cleave_status_t cleave_infer_set_dtype(cleave_infer_t *infer, cleave_fact_t *fact,
-                                                       cleave_dtype_t dtype, cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_infer_set_rank(cleave_infer_t *infer, cleave_fact_t *fact,
-                                                      int32_t rank, cleave_error_t *error);
+CLEAVE_STATUS cleave_infer_set_dtype(cleave_infer_t *infer, cleave_fact_t *fact, cleave_dtype_t dtype,
+                                     cleave_error_t *error);
+CLEAVE_STATUS cleave_infer_set_rank(cleave_infer_t *infer, cleave_fact_t *fact, int32_t rank,
+                                    cleave_error_t *error);
 /* The rank must be known, or else nothing is stated. */
-CLEAVE_MUST_USE cleave_status_t cleave_infer_set_dim(cleave_infer_t *infer, cleave_fact_t *fact, int32_t axis,
-                                                     cleave_dim_t dim, cleave_error_t *error);
+CLEAVE_STATUS cleave_infer_set_dim(cleave_infer_t *infer, cleave_fact_t *fact, int32_t axis, cleave_dim_t dim,
+                                   cleave_error_t *error);
 /* rank -1 states nothing; unknown dims neither. */
-CLEAVE_MUST_USE cleave_status_t cleave_infer_set_shape(cleave_infer_t *infer, cleave_fact_t *fact,
-                                                       int32_t rank, const cleave_dim_t *dims,
-                                                       cleave_error_t *error);
+CLEAVE_STATUS cleave_infer_set_shape(cleave_infer_t *infer, cleave_fact_t *fact, int32_t rank,
+                                     const cleave_dim_t *dims, cleave_error_t *error);
 /* Both have the same dtype, shape, dim. What one knows, the other gets. */
-CLEAVE_MUST_USE cleave_status_t cleave_infer_same_dtype(cleave_infer_t *infer, cleave_fact_t *a,
-                                                        cleave_fact_t *b, cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_infer_same_shape(cleave_infer_t *infer, cleave_fact_t *a,
-                                                        cleave_fact_t *b, cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_infer_same_dim(cleave_infer_t *infer, cleave_fact_t *a, int32_t a_axis,
-                                                      cleave_fact_t *b, int32_t b_axis,
-                                                      cleave_error_t *error);
+CLEAVE_STATUS cleave_infer_same_dtype(cleave_infer_t *infer, cleave_fact_t *a, cleave_fact_t *b,
+                                      cleave_error_t *error);
+CLEAVE_STATUS cleave_infer_same_shape(cleave_infer_t *infer, cleave_fact_t *a, cleave_fact_t *b,
+                                      cleave_error_t *error);
+CLEAVE_STATUS cleave_infer_same_dim(cleave_infer_t *infer, cleave_fact_t *a, int32_t a_axis, cleave_fact_t *b,
+                                    int32_t b_axis, cleave_error_t *error);
 /* Same dtype and shape. */
-CLEAVE_MUST_USE cleave_status_t cleave_infer_same_type(cleave_infer_t *infer, cleave_fact_t *a,
-                                                       cleave_fact_t *b, cleave_error_t *error);
+CLEAVE_STATUS cleave_infer_same_type(cleave_infer_t *infer, cleave_fact_t *a, cleave_fact_t *b,
+                                     cleave_error_t *error);
 /* Content of a value whose shape is known by now; `count` elements. Nothing is stated if the count does
  * not fit the shape, or is above CLEAVE_ELEMENT_LIMIT. */
-CLEAVE_MUST_USE cleave_status_t cleave_infer_set_elements(cleave_infer_t *infer, cleave_fact_t *fact,
-                                                          const cleave_element_t *elements, int64_t count,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_infer_set_elements(cleave_infer_t *infer, cleave_fact_t *fact,
+                                        const cleave_element_t *elements, int64_t count,
+                                        cleave_error_t *error);
 
 /* NumPy broadcast of the operands into `output`, and back. */
-CLEAVE_MUST_USE cleave_status_t cleave_infer_broadcast(cleave_infer_t *infer, cleave_fact_t *const *operands,
-                                                       uint32_t operand_count, cleave_fact_t *output,
-                                                       cleave_error_t *error);
+CLEAVE_STATUS cleave_infer_broadcast(cleave_infer_t *infer, cleave_fact_t *const *operands,
+                                     uint32_t operand_count, cleave_fact_t *output, cleave_error_t *error);
 
 /* Dims that a shape operand (of Reshape, Expand: an int64 vector) asks for. *out_rank is -1 if even their
  * number is unknown; else `dims` (room for CLEAVE_MAX_RANK) has what is known of them. Elements below
  * `lowest` (-1 or 0) are an error; -1 comes out as UNKNOWN. */
-CLEAVE_MUST_USE cleave_status_t cleave_infer_shape_operand(cleave_infer_t *infer, cleave_fact_t *fact,
-                                                           int64_t lowest, int32_t *out_rank,
-                                                           cleave_dim_t *dims, cleave_error_t *error);
+CLEAVE_STATUS cleave_infer_shape_operand(cleave_infer_t *infer, cleave_fact_t *fact, int64_t lowest,
+                                         int32_t *out_rank, cleave_dim_t *dims, cleave_error_t *error);
 
 /* ---- checking ---- */
 
@@ -154,15 +149,13 @@ CLEAVE_MUST_USE cleave_status_t cleave_infer_shape_operand(cleave_infer_t *infer
 cleave_status_t cleave_infer_fail(const cleave_infer_t *infer, cleave_error_t *error, const char *format, ...)
     CLEAVE_PRINTF(3, 4);
 /* Makes a negative axis positive; an error if it is outside [-rank, rank). */
-CLEAVE_MUST_USE cleave_status_t cleave_infer_axis(const cleave_infer_t *infer, int64_t axis, int32_t rank,
-                                                  int32_t *out_axis, cleave_error_t *error);
+CLEAVE_STATUS cleave_infer_axis(const cleave_infer_t *infer, int64_t axis, int32_t rank, int32_t *out_axis,
+                                cleave_error_t *error);
 /* An error unless the rank is unknown or within [low, high]. */
-CLEAVE_MUST_USE cleave_status_t cleave_infer_check_rank(const cleave_infer_t *infer,
-                                                        const cleave_fact_t *fact, int32_t low, int32_t high,
-                                                        cleave_error_t *error);
+CLEAVE_STATUS cleave_infer_check_rank(const cleave_infer_t *infer, const cleave_fact_t *fact, int32_t low,
+                                      int32_t high, cleave_error_t *error);
 /* An error if a number of known ranks lies above CLEAVE_MAX_RANK. */
-CLEAVE_MUST_USE cleave_status_t cleave_infer_rank_in_range(const cleave_infer_t *infer, int64_t rank,
-                                                           cleave_error_t *error);
+CLEAVE_STATUS cleave_infer_rank_in_range(const cleave_infer_t *infer, int64_t rank, cleave_error_t *error);
 
 /* ---- arithmetic on dims: symbols are allowed; UNKNOWN if the result is not known or negative ---- */
 
@@ -203,17 +196,15 @@ cleave_dim_t cleave_element_scale(const cleave_infer_t *infer, cleave_dim_t dim,
                                   const cleave_element_t *factor);
 
 /* Elements of `output` from those of broadcast operands, through cleave_element_apply. */
-CLEAVE_MUST_USE cleave_status_t cleave_infer_fold_pointwise(cleave_infer_t *infer,
-                                                            cleave_fact_t *const *operands, uint32_t count,
-                                                            cleave_fact_t *output, cleave_error_t *error);
+CLEAVE_STATUS cleave_infer_fold_pointwise(cleave_infer_t *infer, cleave_fact_t *const *operands,
+                                          uint32_t count, cleave_fact_t *output, cleave_error_t *error);
 /* The elements of `output` are those of `input` in the same order (Reshape, Identity). */
-CLEAVE_MUST_USE cleave_status_t cleave_infer_fold_copy(cleave_infer_t *infer, cleave_fact_t *input,
-                                                       cleave_fact_t *output, cleave_error_t *error);
+CLEAVE_STATUS cleave_infer_fold_copy(cleave_infer_t *infer, cleave_fact_t *input, cleave_fact_t *output,
+                                     cleave_error_t *error);
 
 /* Element k of `output` is element places[k] of `input`; `count` of them, all in range. */
-CLEAVE_MUST_USE cleave_status_t cleave_infer_fold_places(cleave_infer_t *infer, cleave_fact_t *input,
-                                                         cleave_fact_t *output, const int64_t *places,
-                                                         int64_t count, cleave_error_t *error);
+CLEAVE_STATUS cleave_infer_fold_places(cleave_infer_t *infer, cleave_fact_t *input, cleave_fact_t *output,
+                                       const int64_t *places, int64_t count, cleave_error_t *error);
 /* Are both small enough to follow, with elements known of the input? Then cleave_fact_count of either is at
  * most CLEAVE_ELEMENT_LIMIT. */
 bool cleave_infer_can_fold(cleave_infer_t *infer, cleave_fact_t *input, const cleave_fact_t *output);
@@ -224,7 +215,7 @@ int64_t cleave_infer_ravel(int32_t rank, const cleave_dim_t *dims, const int64_t
 /* ---- the functions of operators ---- */
 
 /* Operators of libraries: asks the library, forwards only. */
-CLEAVE_MUST_USE cleave_status_t cleave_infer_custom(cleave_infer_t *infer, cleave_error_t *error);
+CLEAVE_STATUS cleave_infer_custom(cleave_infer_t *infer, cleave_error_t *error);
 
 /* Those of op_list.inc. */
 

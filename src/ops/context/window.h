@@ -27,21 +27,19 @@ typedef struct cleave_window {
 } cleave_window_t;
 
 /* Reads and checks the attributes. All numbers come out below 2^31, so that sums of a few cannot overflow. */
-CLEAVE_MUST_USE cleave_status_t cleave_window_read(const cleave_infer_t *infer, int32_t spatial_rank,
-                                                   cleave_window_t *out_window, cleave_error_t *error);
+CLEAVE_STATUS cleave_window_read(const cleave_infer_t *infer, int32_t spatial_rank,
+                                 cleave_window_t *out_window, cleave_error_t *error);
 
 /* A list attribute with `count` entries of at least `lowest` (and below 2^31). If it is absent: what the
  * schema fills it with, or UNKNOWN. */
-CLEAVE_MUST_USE cleave_status_t cleave_window_list(const cleave_infer_t *infer, const char *name,
-                                                   int32_t count, int64_t lowest, int64_t *values,
-                                                   cleave_error_t *error);
+CLEAVE_STATUS cleave_window_list(const cleave_infer_t *infer, const char *name, int32_t count, int64_t lowest,
+                                 int64_t *values, cleave_error_t *error);
 
 /* Input elements that the window spans: dilation (kernel - 1) + 1; UNKNOWN if the kernel is. */
 cleave_dim_t cleave_window_extent(const cleave_window_t *window, int32_t axis);
 
 /* Number of window positions along an axis of `size`. An error if the window does not fit in. */
-CLEAVE_MUST_USE cleave_status_t cleave_window_size(const cleave_infer_t *infer, const cleave_window_t *window,
-                                                   int32_t axis, cleave_dim_t size, cleave_dim_t *out_size,
-                                                   cleave_error_t *error);
+CLEAVE_STATUS cleave_window_size(const cleave_infer_t *infer, const cleave_window_t *window, int32_t axis,
+                                 cleave_dim_t size, cleave_dim_t *out_size, cleave_error_t *error);
 
 #endif /* CLEAVE_OPS_CONTEXT_WINDOW_H */

@@ -53,9 +53,8 @@ typedef struct cleave_explainer cleave_explainer_t;
 struct cleave_history;
 
 /* The graph must outlive the explainer and not change. */
-CLEAVE_MUST_USE cleave_status_t cleave_explainer_create(const cleave_graph_t *graph,
-                                                        cleave_explainer_t **out_explainer,
-                                                        cleave_error_t *error);
+CLEAVE_STATUS cleave_explainer_create(const cleave_graph_t *graph, cleave_explainer_t **out_explainer,
+                                      cleave_error_t *error);
 void cleave_explainer_destroy(cleave_explainer_t *explainer);
 /* Lets explanations say which rule made a node (explain_history.h). Borrowed; may be NULL. */
 void cleave_explainer_set_history(cleave_explainer_t *explainer, const struct cleave_history *history);
@@ -70,15 +69,13 @@ typedef cleave_status_t (*cleave_explain_judge_t)(void *context, const cleave_gr
 void cleave_explainer_set_judge(cleave_explainer_t *explainer, cleave_explain_judge_t judge, void *context);
 
 /* The pattern (checked, borrowed) that the next calls are about; gives the rule its budget of steps. */
-CLEAVE_MUST_USE cleave_status_t cleave_explainer_set_pattern(cleave_explainer_t *explainer,
-                                                             const cleave_pattern_t *pattern,
-                                                             cleave_error_t *error);
+CLEAVE_STATUS cleave_explainer_set_pattern(cleave_explainer_t *explainer, const cleave_pattern_t *pattern,
+                                           cleave_error_t *error);
 
 /* Nodes of operators that the pattern begins with, in topological order. Borrowed until the pattern changes.
  */
-CLEAVE_MUST_USE cleave_status_t cleave_explainer_anchors(cleave_explainer_t *explainer,
-                                                         const uint32_t **out_positions, uint32_t *out_count,
-                                                         cleave_error_t *error);
+CLEAVE_STATUS cleave_explainer_anchors(cleave_explainer_t *explainer, const uint32_t **out_positions,
+                                       uint32_t *out_count, cleave_error_t *error);
 /* Is the rule's budget of steps spent? Then nothing more is found. */
 bool cleave_explainer_is_spent(const cleave_explainer_t *explainer);
 /* The node of a position, and back. */
@@ -86,9 +83,9 @@ cleave_node_t cleave_explainer_node(const cleave_explainer_t *explainer, uint32_
 uint32_t cleave_explainer_position(const cleave_explainer_t *explainer, cleave_node_t node);
 
 /* The first match at an anchor that has `include` (NONE: any). */
-CLEAVE_MUST_USE cleave_status_t cleave_explainer_match(cleave_explainer_t *explainer, uint32_t anchor,
-                                                       cleave_node_t include, cleave_arena_t *arena,
-                                                       cleave_finding_t *out_finding, cleave_error_t *error);
+CLEAVE_STATUS cleave_explainer_match(cleave_explainer_t *explainer, uint32_t anchor, cleave_node_t include,
+                                     cleave_arena_t *arena, cleave_finding_t *out_finding,
+                                     cleave_error_t *error);
 
 typedef enum cleave_explain_depth {
   CLEAVE_EXPLAIN_ALL,
@@ -99,10 +96,9 @@ typedef enum cleave_explain_depth {
 /* Finds what keeps the pattern from matching at an anchor (position). `focus`: an optional part of the
  * pattern that must be present, or NONE. The anchor may be any node: another operator is a mismatch like any
  * other. If nothing is found, the finding has no nodes. */
-CLEAVE_MUST_USE cleave_status_t cleave_explainer_explain(cleave_explainer_t *explainer, uint32_t anchor,
-                                                         uint32_t focus, cleave_explain_depth_t depth,
-                                                         cleave_arena_t *arena, cleave_finding_t *out_finding,
-                                                         cleave_error_t *error);
+CLEAVE_STATUS cleave_explainer_explain(cleave_explainer_t *explainer, uint32_t anchor, uint32_t focus,
+                                       cleave_explain_depth_t depth, cleave_arena_t *arena,
+                                       cleave_finding_t *out_finding, cleave_error_t *error);
 
 /* The optional operators of the pattern, as candidates for `focus`. At most `size` of them. */
 uint32_t cleave_explainer_optional_parts(const cleave_explainer_t *explainer, uint32_t *parts, uint32_t size);

@@ -34,9 +34,8 @@ typedef struct fault {
 /* ---- explain_find.c ---- */
 
 /* Fills in nodes and mismatches of a finding from a trial that matches. */
-CLEAVE_MUST_USE cleave_status_t cleave_explainer_find(cleave_explainer_t *explainer, trial_t *trial,
-                                                      uint32_t anchor, cleave_arena_t *arena,
-                                                      cleave_finding_t *finding, cleave_error_t *error);
+CLEAVE_STATUS cleave_explainer_find(cleave_explainer_t *explainer, trial_t *trial, uint32_t anchor,
+                                    cleave_arena_t *arena, cleave_finding_t *finding, cleave_error_t *error);
 
 /* ---- explain_binding.c ---- */
 
@@ -83,8 +82,8 @@ bool cleave_explain_attribute(const cleave_attribute_t *attribute, cleave_text_t
 /* ---- explain_say.c ---- */
 
 /* Fills in kind, part, line, path, subject, expected and found of a mismatch, in the finder's arena. */
-CLEAVE_MUST_USE cleave_status_t cleave_explain_words(const finder_t *finder, const fault_t *fault,
-                                                     cleave_mismatch_t *mismatch, cleave_error_t *error);
+CLEAVE_STATUS cleave_explain_words(const finder_t *finder, const fault_t *fault, cleave_mismatch_t *mismatch,
+                                   cleave_error_t *error);
 
 /* ---- explain_fix.c ---- */
 
@@ -103,8 +102,8 @@ bool cleave_explain_fix_unnamed(const finder_t *finder, const fault_t *fault, cl
 
 /* Tries the smallest edits for all faults together. If the pattern then matches with the nodes at fault,
  * fills in the fixes, and who refuses that match. */
-CLEAVE_MUST_USE cleave_status_t cleave_explain_fix(const finder_t *finder, uint32_t anchor,
-                                                   const fault_t *faults, cleave_finding_t *finding,
-                                                   cleave_mismatch_t *mismatches, cleave_error_t *error);
+CLEAVE_STATUS cleave_explain_fix(const finder_t *finder, uint32_t anchor, const fault_t *faults,
+                                 cleave_finding_t *finding, cleave_mismatch_t *mismatches,
+                                 cleave_error_t *error);
 
 #endif /* CLEAVE_PARTITION_EXPLAIN_EXPLAIN_FIND_H */

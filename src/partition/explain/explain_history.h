@@ -35,17 +35,16 @@ typedef struct cleave_history {
 } cleave_history_t;
 
 /* The plan must outlive the history. */
-CLEAVE_MUST_USE cleave_status_t cleave_history_create(const cleave_plan_t *plan, cleave_fold_function_t fold,
-                                                      void *fold_context, cleave_history_t **out_history,
-                                                      cleave_error_t *error);
+CLEAVE_STATUS cleave_history_create(const cleave_plan_t *plan, cleave_fold_function_t fold,
+                                    void *fold_context, cleave_history_t **out_history,
+                                    cleave_error_t *error);
 void cleave_history_destroy(cleave_history_t *history);
 /* Destroys the explainers; the graphs stay. */
 void cleave_history_release_explainers(cleave_history_t *history);
 
 /* The state at a step, with an explainer. CLEAVE_ERROR_LIMIT if there would be too many states. Borrowed. */
-CLEAVE_MUST_USE cleave_status_t cleave_history_state(cleave_history_t *history, size_t step,
-                                                     const cleave_history_state_t **out_state,
-                                                     cleave_error_t *error);
+CLEAVE_STATUS cleave_history_state(cleave_history_t *history, size_t step,
+                                   const cleave_history_state_t **out_state, cleave_error_t *error);
 
 /* The step at which a rule of the plan began to run, and the step at which it ended. */
 size_t cleave_history_begin(const cleave_history_t *history, uint32_t rule);
@@ -63,14 +62,14 @@ size_t cleave_history_before_taken(const cleave_history_t *history, cleave_node_
 size_t cleave_history_before_made(const cleave_history_t *history, cleave_node_t node);
 
 /* Nodes that one application took (those that `graph` has), or made (likewise), in order of their numbers. */
-CLEAVE_MUST_USE cleave_status_t cleave_history_taken_by(const cleave_history_t *history, uint32_t group,
-                                                        const cleave_graph_t *graph, cleave_arena_t *arena,
-                                                        const cleave_node_t **out_nodes, uint32_t *out_count,
-                                                        cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_history_made_by(const cleave_history_t *history, uint32_t group,
-                                                       const cleave_graph_t *graph, cleave_arena_t *arena,
-                                                       const cleave_node_t **out_nodes, uint32_t *out_count,
-                                                       cleave_error_t *error);
+CLEAVE_STATUS cleave_history_taken_by(const cleave_history_t *history, uint32_t group,
+                                      const cleave_graph_t *graph, cleave_arena_t *arena,
+                                      const cleave_node_t **out_nodes, uint32_t *out_count,
+                                      cleave_error_t *error);
+CLEAVE_STATUS cleave_history_made_by(const cleave_history_t *history, uint32_t group,
+                                     const cleave_graph_t *graph, cleave_arena_t *arena,
+                                     const cleave_node_t **out_nodes, uint32_t *out_count,
+                                     cleave_error_t *error);
 
 /* The reason in the log why a rule left the match with these nodes, or NULL. */
 const char *cleave_history_refusal(const cleave_history_t *history, uint32_t rule,

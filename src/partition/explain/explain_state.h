@@ -114,9 +114,8 @@ struct cleave_explainer {
 /* ---- explain_constraint.c ---- */
 
 /* Takes a checked pattern apart. */
-CLEAVE_MUST_USE cleave_status_t cleave_explainer_take_apart(cleave_explainer_t *explainer,
-                                                            const cleave_pattern_t *pattern,
-                                                            cleave_error_t *error);
+CLEAVE_STATUS cleave_explainer_take_apart(cleave_explainer_t *explainer, const cleave_pattern_t *pattern,
+                                          cleave_error_t *error);
 
 /* The part that `part` stands for under the choices of the trial. */
 uint32_t cleave_explainer_resolve(const cleave_explainer_t *explainer, const trial_t *trial, uint32_t part);
@@ -135,11 +134,10 @@ uint32_t cleave_explainer_constraint(const cleave_explainer_t *explainer, uint32
 
 /* A trial with all constraints STRICT and no choices. ONEOF and MAYBE parts are units until a choice is made.
  */
-CLEAVE_MUST_USE cleave_status_t cleave_explainer_trial_create(cleave_explainer_t *explainer,
-                                                              trial_t *out_trial, cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_explainer_trial_copy(cleave_explainer_t *explainer,
-                                                            const trial_t *trial, trial_t *out_trial,
-                                                            cleave_error_t *error);
+CLEAVE_STATUS cleave_explainer_trial_create(cleave_explainer_t *explainer, trial_t *out_trial,
+                                            cleave_error_t *error);
+CLEAVE_STATUS cleave_explainer_trial_copy(cleave_explainer_t *explainer, const trial_t *trial,
+                                          trial_t *out_trial, cleave_error_t *error);
 
 /* The smallest number of operators that a part stands for, without those that were counted before. */
 uint32_t cleave_explainer_least_ops(cleave_explainer_t *explainer, const trial_t *trial, uint32_t part);
@@ -148,8 +146,8 @@ uint32_t cleave_explainer_least_ops(cleave_explainer_t *explainer, const trial_t
 
 /* The trial as a pattern, in explainer->trial_pattern. `names_all`: every part has a label of its own,
  * "#12", unless operators share one. */
-CLEAVE_MUST_USE cleave_status_t cleave_explainer_build(cleave_explainer_t *explainer, const trial_t *trial,
-                                                       bool names_all, cleave_error_t *error);
+CLEAVE_STATUS cleave_explainer_build(cleave_explainer_t *explainer, const trial_t *trial, bool names_all,
+                                     cleave_error_t *error);
 
 /* Change explainer->built, for trials and for edits. NONE or NULL if memory is short. */
 uint32_t cleave_explainer_add_part(cleave_explainer_t *explainer, cleave_pattern_node_t part);
@@ -162,25 +160,23 @@ uint32_t cleave_explainer_add_choice(cleave_explainer_t *explainer, uint32_t par
 uint32_t cleave_explainer_add_group(cleave_explainer_t *explainer, cleave_pattern_kind_t kind, uint32_t a,
                                     uint32_t b);
 /* Copies the pattern into explainer->built, with room for more parts. */
-CLEAVE_MUST_USE cleave_status_t cleave_explainer_copy_parts(cleave_explainer_t *explainer,
-                                                            cleave_error_t *error);
+CLEAVE_STATUS cleave_explainer_copy_parts(cleave_explainer_t *explainer, cleave_error_t *error);
 
 /* Makes explainer->trial_pattern from explainer->built; parts without references become values that accept
  * anything. */
-CLEAVE_MUST_USE cleave_status_t cleave_explainer_finish_parts(cleave_explainer_t *explainer, bool names_all,
-                                                              cleave_error_t *error);
+CLEAVE_STATUS cleave_explainer_finish_parts(cleave_explainer_t *explainer, bool names_all,
+                                            cleave_error_t *error);
 
 /* Matches explainer->trial_pattern at a position. The answer has no match if it does not match, or if the
  * trial is not a valid pattern (a group whose members no longer share anything). */
-CLEAVE_MUST_USE cleave_status_t cleave_explainer_probe(cleave_explainer_t *explainer, uint32_t anchor,
-                                                       cleave_match_answer_t *answer, cleave_error_t *error);
+CLEAVE_STATUS cleave_explainer_probe(cleave_explainer_t *explainer, uint32_t anchor,
+                                     cleave_match_answer_t *answer, cleave_error_t *error);
 
 /* ---- explain_grow.c ---- */
 
 /* Finds the matching trial at an anchor that has most of the pattern. In the trial arena. */
-CLEAVE_MUST_USE cleave_status_t cleave_explainer_grow(cleave_explainer_t *explainer, uint32_t anchor,
-                                                      uint32_t focus, cleave_explain_depth_t depth,
-                                                      trial_t *out_trial, tally_t *out_tally, bool *out_found,
-                                                      cleave_error_t *error);
+CLEAVE_STATUS cleave_explainer_grow(cleave_explainer_t *explainer, uint32_t anchor, uint32_t focus,
+                                    cleave_explain_depth_t depth, trial_t *out_trial, tally_t *out_tally,
+                                    bool *out_found, cleave_error_t *error);
 
 #endif /* CLEAVE_PARTITION_EXPLAIN_EXPLAIN_STATE_H */

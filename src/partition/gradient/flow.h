@@ -27,11 +27,9 @@ typedef struct cleave_gradient_flow {
 } cleave_gradient_flow_t;
 
 /* A graph only ever grows while the flow is used. Must be deinitialised also when this fails. */
-CLEAVE_MUST_USE cleave_status_t cleave_gradient_flow_init(cleave_gradient_flow_t *flow,
-                                                          const cleave_graph_t *graph,
-                                                          const cleave_gradient_rules_t *rules,
-                                                          const cleave_value_t *wrt, size_t wrt_count,
-                                                          cleave_value_t loss, cleave_error_t *error);
+CLEAVE_STATUS cleave_gradient_flow_init(cleave_gradient_flow_t *flow, const cleave_graph_t *graph,
+                                        const cleave_gradient_rules_t *rules, const cleave_value_t *wrt,
+                                        size_t wrt_count, cleave_value_t loss, cleave_error_t *error);
 void cleave_gradient_flow_deinit(cleave_gradient_flow_t *flow);
 
 static inline bool cleave_gradient_flows(const cleave_gradient_flow_t *flow, cleave_value_t value) {
@@ -40,8 +38,7 @@ static inline bool cleave_gradient_flows(const cleave_gradient_flow_t *flow, cle
 
 /* Appends the shortest way from a node to the loss: "Foo 'a' -> Relu 'b' -> ReduceMean 'c'", the middle left
  * out if it is long. */
-CLEAVE_MUST_USE cleave_status_t cleave_gradient_flow_print_path(const cleave_gradient_flow_t *flow,
-                                                                cleave_node_t node, cleave_text_t *text,
-                                                                cleave_error_t *error);
+CLEAVE_STATUS cleave_gradient_flow_print_path(const cleave_gradient_flow_t *flow, cleave_node_t node,
+                                              cleave_text_t *text, cleave_error_t *error);
 
 #endif /* CLEAVE_PARTITION_GRADIENT_FLOW_H */

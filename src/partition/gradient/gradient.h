@@ -38,8 +38,7 @@ typedef struct cleave_gradient_request {
  * Nodes are named "grad(<node>)/<operator>". CLEAVE_ERROR_UNSUPPORTED: an operator has no rule, or its rule
  * says nothing about an input; the message names the way from the node to the loss. CLEAVE_ERROR_RULE: a rule
  * failed, or returned what does not fit. The graph must be discarded if this fails. */
-CLEAVE_MUST_USE cleave_status_t cleave_gradient_build(cleave_editor_t *editor,
-                                                      const cleave_gradient_request_t *request,
-                                                      cleave_value_t *out_gradients, cleave_error_t *error);
+CLEAVE_STATUS cleave_gradient_build(cleave_editor_t *editor, const cleave_gradient_request_t *request,
+                                    cleave_value_t *out_gradients, cleave_error_t *error);
 
 #endif /* CLEAVE_PARTITION_GRADIENT_GRADIENT_H */

@@ -13,8 +13,7 @@
  *
  * CLEAVE_ERROR_SHAPE: a size is known only at run time. CLEAVE_ERROR_LIMIT: the share is too small; the
  * message has the least that was found. Time: the number of nodes times about 300. */
-CLEAVE_MUST_USE cleave_status_t cleave_gradient_recompute(cleave_graph_t *graph, uint32_t first_backward,
-                                                          double share, cleave_recompute_report_t *out_report,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_gradient_recompute(cleave_graph_t *graph, uint32_t first_backward, double share,
+                                        cleave_recompute_report_t *out_report, cleave_error_t *error);
 
 #endif /* CLEAVE_PARTITION_GRADIENT_RECOMPUTE_H */

@@ -57,8 +57,8 @@ typedef struct recompute_cost {
 } recompute_cost_t;
 
 /* Must be deinitialised also when this fails. */
-CLEAVE_MUST_USE cleave_status_t cleave_recompute_init(recompute_t *state, cleave_graph_t *graph,
-                                                      uint32_t first_backward, cleave_error_t *error);
+CLEAVE_STATUS cleave_recompute_init(recompute_t *state, cleave_graph_t *graph, uint32_t first_backward,
+                                    cleave_error_t *error);
 void cleave_recompute_deinit(recompute_t *state);
 
 static inline bool cleave_recompute_is_forward(const recompute_t *state, cleave_node_t node) {
@@ -72,6 +72,6 @@ bool cleave_recompute_reads_elements(const cleave_graph_t *graph, cleave_node_t 
 uint32_t cleave_recompute_set(recompute_t *state, uint32_t node);
 
 /* Adds the nodes that the choice repeats, and lets backward read them. */
-CLEAVE_MUST_USE cleave_status_t cleave_recompute_apply(recompute_t *state, cleave_error_t *error);
+CLEAVE_STATUS cleave_recompute_apply(recompute_t *state, cleave_error_t *error);
 
 #endif /* CLEAVE_PARTITION_GRADIENT_RECOMPUTE_STATE_H */

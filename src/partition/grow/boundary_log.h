@@ -53,17 +53,15 @@ struct cleave_boundary_log {
   CLEAVE_ARRAY(cleave_cut_t) cuts;
 };
 
-CLEAVE_MUST_USE cleave_status_t cleave_boundary_log_create(const cleave_graph_t *graph,
-                                                           cleave_boundary_log_t **out_log,
-                                                           cleave_error_t *error);
+CLEAVE_STATUS cleave_boundary_log_create(const cleave_graph_t *graph, cleave_boundary_log_t **out_log,
+                                         cleave_error_t *error);
 void cleave_boundary_log_destroy(cleave_boundary_log_t *log);
 
 /* If the log is NULL, nothing is recorded. `text` is copied. */
-CLEAVE_MUST_USE cleave_status_t cleave_boundary_log_stop(cleave_boundary_log_t *log, cleave_node_t node,
-                                                         uint32_t rule, cleave_stop_cause_t cause,
-                                                         const char *text, cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_boundary_log_cut(cleave_boundary_log_t *log, const cleave_cut_t *cut,
-                                                        cleave_error_t *error);
+CLEAVE_STATUS cleave_boundary_log_stop(cleave_boundary_log_t *log, cleave_node_t node, uint32_t rule,
+                                       cleave_stop_cause_t cause, const char *text, cleave_error_t *error);
+CLEAVE_STATUS cleave_boundary_log_cut(cleave_boundary_log_t *log, const cleave_cut_t *cut,
+                                      cleave_error_t *error);
 
 /* The newest entry about a node of this rule (CLEAVE_INDEX_NONE: of any rule), or NULL. */
 const cleave_stop_t *cleave_boundary_log_find(const cleave_boundary_log_t *log, cleave_node_t node,

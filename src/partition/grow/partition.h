@@ -65,10 +65,8 @@ typedef struct cleave_partition_options {
 /* Runs the rulesets in order, in each the fuse rules before the region rules, by priority, then file order.
  * The graph is not changed. With no rulesets the plan has one step per node. Rule names and texts are copied
  * into the plan. Deterministic: the same graph and rules give the same plan. */
-CLEAVE_MUST_USE cleave_status_t cleave_partition(const cleave_graph_t *graph,
-                                                 const cleave_ruleset_t *const *rulesets,
-                                                 uint32_t ruleset_count,
-                                                 const cleave_partition_options_t *options,
-                                                 cleave_plan_t **out_plan, cleave_error_t *error);
+CLEAVE_STATUS cleave_partition(const cleave_graph_t *graph, const cleave_ruleset_t *const *rulesets,
+                               uint32_t ruleset_count, const cleave_partition_options_t *options,
+                               cleave_plan_t **out_plan, cleave_error_t *error);
 
 #endif /* CLEAVE_PARTITION_GROW_PARTITION_H */

@@ -87,22 +87,19 @@ typedef struct cleave_partitioner {
 
 /* ---- partitioner.c ---- */
 
-CLEAVE_MUST_USE cleave_status_t cleave_partitioner_create(const cleave_graph_t *graph,
-                                                          const cleave_partition_options_t *options,
-                                                          cleave_partitioner_t **out_partitioner,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_partitioner_create(const cleave_graph_t *graph,
+                                        const cleave_partition_options_t *options,
+                                        cleave_partitioner_t **out_partitioner, cleave_error_t *error);
 void cleave_partitioner_destroy(cleave_partitioner_t *partitioner);
 
 /* Keeps a note while there is room. `position` is what it is about. */
-CLEAVE_MUST_USE cleave_status_t cleave_partitioner_note(cleave_partitioner_t *partitioner,
-                                                        cleave_plan_note_kind_t kind, uint32_t position,
-                                                        uint32_t rule, cleave_error_t *error,
-                                                        const char *format, ...) CLEAVE_PRINTF(6, 7);
+CLEAVE_STATUS cleave_partitioner_note(cleave_partitioner_t *partitioner, cleave_plan_note_kind_t kind,
+                                      uint32_t position, uint32_t rule, cleave_error_t *error,
+                                      const char *format, ...) CLEAVE_PRINTF(6, 7);
 
 /* Records in the log, if there is one, that a rule did not take a node. */
-CLEAVE_MUST_USE cleave_status_t cleave_partitioner_stop(cleave_partitioner_t *partitioner, uint32_t position,
-                                                        uint32_t rule, cleave_stop_cause_t cause,
-                                                        const char *text, cleave_error_t *error);
+CLEAVE_STATUS cleave_partitioner_stop(cleave_partitioner_t *partitioner, uint32_t position, uint32_t rule,
+                                      cleave_stop_cause_t cause, const char *text, cleave_error_t *error);
 
 /* Is this node of the operator that the caller assumes to be supported? */
 bool cleave_partitioner_assumes(const cleave_partitioner_t *partitioner, uint32_t position);
@@ -115,16 +112,14 @@ static inline bool cleave_partitioner_is_open(const cleave_partitioner_t *partit
 }
 
 /* Records that the rule met a node that is not open. */
-CLEAVE_MUST_USE cleave_status_t cleave_partitioner_stop_taken(cleave_partitioner_t *partitioner,
-                                                              uint32_t position, uint32_t rule,
-                                                              cleave_error_t *error);
+CLEAVE_STATUS cleave_partitioner_stop_taken(cleave_partitioner_t *partitioner, uint32_t position,
+                                            uint32_t rule, cleave_error_t *error);
 
 /* Does the ruleset's backend run these nodes as one kernel of the rule? `labels` as in cleave_fusion_set_t.
  */
-CLEAVE_MUST_USE cleave_status_t cleave_partitioner_supports_fusion(const cleave_partitioner_t *partitioner,
-                                                                   const cleave_fusion_set_t *set,
-                                                                   bool *out_yes, cleave_reason_t *reason,
-                                                                   cleave_error_t *error);
+CLEAVE_STATUS cleave_partitioner_supports_fusion(const cleave_partitioner_t *partitioner,
+                                                 const cleave_fusion_set_t *set, bool *out_yes,
+                                                 cleave_reason_t *reason, cleave_error_t *error);
 
 /* Does the caller allow that a rule takes these nodes (cleave_partition_options_t.allow)? */
 bool cleave_partitioner_allows(const cleave_partitioner_t *partitioner, uint32_t rule,
@@ -132,9 +127,8 @@ bool cleave_partitioner_allows(const cleave_partitioner_t *partitioner, uint32_t
 
 /* Does the ruleset's backend run this one node? Asked once per node and backend. The first refusal of a node
  * is noted. */
-CLEAVE_MUST_USE cleave_status_t cleave_partitioner_supports_node(cleave_partitioner_t *partitioner,
-                                                                 uint32_t position, uint32_t rule,
-                                                                 bool *out_yes, cleave_error_t *error);
+CLEAVE_STATUS cleave_partitioner_supports_node(cleave_partitioner_t *partitioner, uint32_t position,
+                                               uint32_t rule, bool *out_yes, cleave_error_t *error);
 
 /* Name for notes, "relu1" or "Relu#12". Written into `buffer`, which is returned. */
 const char *cleave_partitioner_label(const cleave_partitioner_t *partitioner, uint32_t position, char *buffer,
@@ -144,9 +138,9 @@ const char *cleave_partitioner_label(const cleave_partitioner_t *partitioner, ui
 
 /* Runs the stage rule of the rulesets, if there is one. Two are an error, and so are a stage without nodes,
  * and one that reads what a later one makes. */
-CLEAVE_MUST_USE cleave_status_t cleave_partitioner_stage(cleave_partitioner_t *partitioner,
-                                                         const cleave_ruleset_t *const *rulesets,
-                                                         uint32_t count, cleave_error_t *error);
+CLEAVE_STATUS cleave_partitioner_stage(cleave_partitioner_t *partitioner,
+                                       const cleave_ruleset_t *const *rulesets, uint32_t count,
+                                       cleave_error_t *error);
 
 /* Are the nodes in several stages? Fills in which, then. */
 bool cleave_partitioner_crosses(const cleave_partitioner_t *partitioner, const cleave_node_t *nodes,
@@ -155,29 +149,25 @@ bool cleave_partitioner_crosses(const cleave_partitioner_t *partitioner, const c
 /* ---- fuse.c ---- */
 
 /* Matches a fuse rule (plan->rules[rule]) everywhere and keeps what is accepted. */
-CLEAVE_MUST_USE cleave_status_t cleave_partitioner_fuse(cleave_partitioner_t *partitioner,
-                                                        const cleave_rule_t *rule, uint32_t rule_index,
-                                                        cleave_error_t *error);
+CLEAVE_STATUS cleave_partitioner_fuse(cleave_partitioner_t *partitioner, const cleave_rule_t *rule,
+                                      uint32_t rule_index, cleave_error_t *error);
 
 /* ---- region.c ---- */
 
 /* Grows the regions of a region rule, or the fusions of a fuse rule that grows. */
-CLEAVE_MUST_USE cleave_status_t cleave_partitioner_region(cleave_partitioner_t *partitioner,
-                                                          const cleave_rule_t *rule, uint32_t rule_index,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_partitioner_region(cleave_partitioner_t *partitioner, const cleave_rule_t *rule,
+                                        uint32_t rule_index, cleave_error_t *error);
 
 /* ---- settle.c ---- */
 
 /* A contracted group, named by one of its positions, becomes a region (of a fuse rule: a fusion) if it
  * reaches the rule's thresholds and `review` accepts it; otherwise it is dissolved into its units. If
  * `review` keeps only a part, the connected parts of it are decided in the same way. */
-CLEAVE_MUST_USE cleave_status_t cleave_partitioner_settle(cleave_partitioner_t *partitioner,
-                                                          const cleave_rule_t *rule, uint32_t rule_index,
-                                                          uint32_t position, cleave_error_t *error);
+CLEAVE_STATUS cleave_partitioner_settle(cleave_partitioner_t *partitioner, const cleave_rule_t *rule,
+                                        uint32_t rule_index, uint32_t position, cleave_error_t *error);
 
 /* Every fusion of the ruleset that no region took becomes a region of its own. */
-CLEAVE_MUST_USE cleave_status_t cleave_partitioner_own_regions(cleave_partitioner_t *partitioner,
-                                                               cleave_error_t *error);
+CLEAVE_STATUS cleave_partitioner_own_regions(cleave_partitioner_t *partitioner, cleave_error_t *error);
 
 /* ---- review.c ---- */
 
@@ -192,24 +182,21 @@ typedef struct cleave_candidate {
 /* Applies the rule's thresholds to a set, then its `review`, which may drop nodes. The caller initialises
  * `review` to accept the whole set; its `keep` is per position. *out_by_threshold is set if a threshold
  * refused. */
-CLEAVE_MUST_USE cleave_status_t cleave_partitioner_review(cleave_partitioner_t *partitioner,
-                                                          const cleave_candidate_t *candidate,
-                                                          cleave_review_t *review, bool *out_by_threshold,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_partitioner_review(cleave_partitioner_t *partitioner,
+                                        const cleave_candidate_t *candidate, cleave_review_t *review,
+                                        bool *out_by_threshold, cleave_error_t *error);
 
 /* ---- grow.c ---- */
 
 /* Regions over all units of one group number each; for modes BACKEND, OPS and SUPPORTED. */
-CLEAVE_MUST_USE cleave_status_t cleave_partitioner_grow(cleave_partitioner_t *partitioner,
-                                                        const cleave_rule_t *rule, uint32_t rule_index,
-                                                        cleave_error_t *error);
+CLEAVE_STATUS cleave_partitioner_grow(cleave_partitioner_t *partitioner, const cleave_rule_t *rule,
+                                      uint32_t rule_index, cleave_error_t *error);
 
 /* ---- select.c ---- */
 
 /* Regions by a selector's search from every seed. */
-CLEAVE_MUST_USE cleave_status_t cleave_partitioner_select(cleave_partitioner_t *partitioner,
-                                                          const cleave_rule_t *rule, uint32_t rule_index,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_partitioner_select(cleave_partitioner_t *partitioner, const cleave_rule_t *rule,
+                                        uint32_t rule_index, cleave_error_t *error);
 
 /* ---- split.c ---- */
 
@@ -217,9 +204,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_partitioner_select(cleave_partitioner_t *
  * connected parts. A part that would close a cycle is cut into levels, as in grow.c, whose groups are joined
  * again if that closes no cycle. When the rule's budget of steps is spent, units stay single, and a note says
  * so. */
-CLEAVE_MUST_USE cleave_status_t cleave_partitioner_split(cleave_partitioner_t *partitioner,
-                                                         uint32_t rule_index, const uint32_t *positions,
-                                                         uint32_t count, cleave_error_t *error);
+CLEAVE_STATUS cleave_partitioner_split(cleave_partitioner_t *partitioner, uint32_t rule_index,
+                                       const uint32_t *positions, uint32_t count, cleave_error_t *error);
 
 /* ---- merge.c ---- */
 
@@ -227,25 +213,22 @@ CLEAVE_MUST_USE cleave_status_t cleave_partitioner_split(cleave_partitioner_t *p
  * representatives, in order; `numbers`: per position, groups with equal numbers may join,
  * CLEAVE_GROUP_NONE: never. `edge_count`: edges of the set, for a budget of steps that keeps it linear. Cuts
  * that a cycle forces are noted. */
-CLEAVE_MUST_USE cleave_status_t cleave_partitioner_merge(cleave_partitioner_t *partitioner,
-                                                         uint32_t rule_index, const uint32_t *groups,
-                                                         uint32_t count, const int64_t *numbers,
-                                                         size_t edge_count, cleave_error_t *error);
+CLEAVE_STATUS cleave_partitioner_merge(cleave_partitioner_t *partitioner, uint32_t rule_index,
+                                       const uint32_t *groups, uint32_t count, const int64_t *numbers,
+                                       size_t edge_count, cleave_error_t *error);
 
 /* ---- boundary.c ---- */
 
 /* Inputs and outputs of a set of nodes (positions, ascending) into partitioner->inputs and outputs: run-time
  * values from outside in order of first use; values used outside in order of producer. A position is inside
  * if its entry in `member_of` is `member`. */
-CLEAVE_MUST_USE cleave_status_t cleave_partitioner_find_boundary(cleave_partitioner_t *partitioner,
-                                                                 const uint32_t *positions, uint32_t count,
-                                                                 const uint32_t *member_of, uint32_t member,
-                                                                 cleave_error_t *error);
+CLEAVE_STATUS cleave_partitioner_find_boundary(cleave_partitioner_t *partitioner, const uint32_t *positions,
+                                               uint32_t count, const uint32_t *member_of, uint32_t member,
+                                               cleave_error_t *error);
 
 /* ---- plan_build.c ---- */
 
 /* Turns what was found into the plan: execution order, names, boundaries. */
-CLEAVE_MUST_USE cleave_status_t cleave_partitioner_finish(cleave_partitioner_t *partitioner,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_partitioner_finish(cleave_partitioner_t *partitioner, cleave_error_t *error);
 
 #endif /* CLEAVE_PARTITION_GROW_PARTITIONER_H */

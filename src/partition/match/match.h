@@ -21,24 +21,22 @@ typedef struct cleave_matcher cleave_matcher_t;
 /* Works on the nodes of `contraction`, which must outlive it. Only its graph, nodes, positions and node_count
  * are read, not its groups. If the graph changes, new nodes get the positions after the last one
  * (cleave_matcher_grow); removed nodes keep theirs, and are not anchors. */
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_create(const cleave_contraction_t *contraction,
-                                                      cleave_matcher_t **out_matcher, cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_create(const cleave_contraction_t *contraction, cleave_matcher_t **out_matcher,
+                                    cleave_error_t *error);
 void cleave_matcher_destroy(cleave_matcher_t *matcher);
 
 /* To be called after every change of the graph. The contraction may have more nodes than before;
  * cleave_matcher_anchors does not return them. */
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_grow(cleave_matcher_t *matcher, cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_grow(cleave_matcher_t *matcher, cleave_error_t *error);
 
 /* The pattern (checked, borrowed) that the next calls match. */
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_set_pattern(cleave_matcher_t *matcher,
-                                                           const cleave_pattern_t *pattern,
-                                                           cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_set_pattern(cleave_matcher_t *matcher, const cleave_pattern_t *pattern,
+                                         cleave_error_t *error);
 
 /* Positions that can be anchors of the pattern, ascending. Found through an index of nodes by operator: free
  * of cost if the operators do not occur. Borrowed until the pattern changes. */
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_anchors(cleave_matcher_t *matcher,
-                                                       const uint32_t **out_positions, uint32_t *out_count,
-                                                       cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_anchors(cleave_matcher_t *matcher, const uint32_t **out_positions,
+                                     uint32_t *out_count, cleave_error_t *error);
 
 typedef struct cleave_match_request {
   uint32_t anchor;       /* position */
@@ -69,8 +67,7 @@ typedef struct cleave_match_answer {
 } cleave_match_answer_t;
 
 /* The first match at an anchor: alternatives in the order of the pattern, longest first. */
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_match(cleave_matcher_t *matcher,
-                                                     const cleave_match_request_t *request,
-                                                     cleave_match_answer_t *answer, cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_match(cleave_matcher_t *matcher, const cleave_match_request_t *request,
+                                   cleave_match_answer_t *answer, cleave_error_t *error);
 
 #endif /* CLEAVE_PARTITION_MATCH_MATCH_H */

@@ -231,11 +231,11 @@ typedef struct step {
 /* A goal with nothing but these. */
 goal_t cleave_matcher_goal(goal_kind_t kind, uint32_t pattern, uint32_t next);
 /* Adds a goal in front of goal.next; its index in *out. */
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_push_goal(cleave_matcher_t *matcher, goal_t goal,
-                                                         uint32_t *out, cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_push_goal(cleave_matcher_t *matcher, goal_t goal, uint32_t *out,
+                                       cleave_error_t *error);
 /* Leaves a choice point: on failure, goal `index` runs again with `alternative`, from the present state. */
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_leave_choice(cleave_matcher_t *matcher, uint32_t index,
-                                                            uint32_t alternative, cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_leave_choice(cleave_matcher_t *matcher, uint32_t index, uint32_t alternative,
+                                          cleave_error_t *error);
 /* Hash of a goal and of those after it. Links are left out: they name edges, which only a complete match is
  * asked about. */
 uint64_t cleave_matcher_sign_goal(const cleave_matcher_t *matcher, const goal_t *goal);
@@ -256,42 +256,32 @@ cleave_use_t cleave_matcher_next_use(const cleave_matcher_t *matcher, step_t *st
 
 /* ---- match_parts.c: the goals that follow the flow, forwards and backwards ---- */
 
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_run_forward(cleave_matcher_t *matcher, step_t *step,
-                                                           cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_run_forward_next(cleave_matcher_t *matcher, step_t *step,
-                                                                cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_run_backward(cleave_matcher_t *matcher, step_t *step,
-                                                            cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_run_backward_next(cleave_matcher_t *matcher, step_t *step,
-                                                                 cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_run_forward(cleave_matcher_t *matcher, step_t *step, cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_run_forward_next(cleave_matcher_t *matcher, step_t *step, cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_run_backward(cleave_matcher_t *matcher, step_t *step, cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_run_backward_next(cleave_matcher_t *matcher, step_t *step,
+                                               cleave_error_t *error);
 /* END_FORWARD and END_BACKWARD. */
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_run_end(cleave_matcher_t *matcher, step_t *step,
-                                                       cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_run_end(cleave_matcher_t *matcher, step_t *step, cleave_error_t *error);
 
 /* ---- match_inputs.c: SWAP, INPUT, VARIADIC and ENTRY ---- */
 
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_run_input(cleave_matcher_t *matcher, step_t *step,
-                                                         cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_run_variadic(cleave_matcher_t *matcher, step_t *step,
-                                                            cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_run_entry(cleave_matcher_t *matcher, step_t *step,
-                                                         cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_run_input(cleave_matcher_t *matcher, step_t *step, cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_run_variadic(cleave_matcher_t *matcher, step_t *step, cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_run_entry(cleave_matcher_t *matcher, step_t *step, cleave_error_t *error);
 
 /* ---- match_group.c: MEMBER, CLIMB and EXIT ---- */
 
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_run_member(cleave_matcher_t *matcher, step_t *step,
-                                                          cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_run_climb(cleave_matcher_t *matcher, step_t *step,
-                                                         cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_run_exit(cleave_matcher_t *matcher, cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_run_member(cleave_matcher_t *matcher, step_t *step, cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_run_climb(cleave_matcher_t *matcher, step_t *step, cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_run_exit(cleave_matcher_t *matcher, cleave_error_t *error);
 
 /* ---- match_prepare.c, match_interchangeable.c ---- */
 
 /* Index of an operator's nodes in op_starts, or NONE. */
 uint32_t cleave_matcher_op_key(const cleave_graph_t *graph, const cleave_op_t *op);
 /* Finds interchangeable inputs, when a pattern is set. */
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_prepare_interchangeable(cleave_matcher_t *matcher,
-                                                                       cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_prepare_interchangeable(cleave_matcher_t *matcher, cleave_error_t *error);
 
 /* ---- match_filter.c ---- */
 
@@ -308,40 +298,35 @@ void cleave_matcher_undo(cleave_matcher_t *matcher, size_t count);
 
 /* Binds an OP to a node (position) after all tests that need no other node. *out_is_new: it was not bound to
  * that node before. */
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_take_node(cleave_matcher_t *matcher,
-                                                         const cleave_match_request_t *request,
-                                                         uint32_t pattern, uint32_t node, bool *out_is_new,
-                                                         bool *out_fits, cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_take_node(cleave_matcher_t *matcher, const cleave_match_request_t *request,
+                                       uint32_t pattern, uint32_t node, bool *out_is_new, bool *out_fits,
+                                       cleave_error_t *error);
 
 /* Binds a VALUE, CONSTANT or OUTPUT; `link` leads to it, or NONE. */
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_take_value(cleave_matcher_t *matcher, uint32_t pattern,
-                                                          cleave_value_t value, uint32_t link, bool *out_fits,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_take_value(cleave_matcher_t *matcher, uint32_t pattern, cleave_value_t value,
+                                        uint32_t link, bool *out_fits, cleave_error_t *error);
 
 /* The value that a part is known to end in, or NONE. */
 cleave_value_t cleave_matcher_known_value(const cleave_matcher_t *matcher, uint32_t pattern);
 
 /* Binds a part to the value that it ends in, or tests that it is bound to that value. */
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_bind_value(cleave_matcher_t *matcher, uint32_t pattern,
-                                                          cleave_value_t value, bool *out_fits,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_bind_value(cleave_matcher_t *matcher, uint32_t pattern, cleave_value_t value,
+                                        bool *out_fits, cleave_error_t *error);
 /* Binds where a part that is reused begins. */
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_bind_start(cleave_matcher_t *matcher, uint32_t pattern,
-                                                          flow_t start, cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_bind_start(cleave_matcher_t *matcher, uint32_t pattern, flow_t start,
+                                        cleave_error_t *error);
 
 /* Unbinds the parts of a repetition, for the next one. */
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_forget(cleave_matcher_t *matcher, uint32_t repeated,
-                                                      cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_forget(cleave_matcher_t *matcher, uint32_t repeated, cleave_error_t *error);
 
 /* The link of an input of a taken node that the pattern names, or NONE. */
 uint32_t cleave_matcher_find_link(const cleave_matcher_t *matcher, uint32_t node, uint32_t port);
 /* Tests that there is no such link; if there is one, the failure depends on it. */
 bool cleave_matcher_port_is_free(cleave_matcher_t *matcher, uint32_t node, uint32_t port);
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_add_link(cleave_matcher_t *matcher, uint32_t node,
-                                                        uint32_t port, uint32_t input, bool internal,
-                                                        uint32_t *out_link, cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_mark_internal(cleave_matcher_t *matcher, uint32_t link,
-                                                             uint32_t label, cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_add_link(cleave_matcher_t *matcher, uint32_t node, uint32_t port, uint32_t input,
+                                      bool internal, uint32_t *out_link, cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_mark_internal(cleave_matcher_t *matcher, uint32_t link, uint32_t label,
+                                           cleave_error_t *error);
 /* An input of a taken node that reads `value` and is free, or that the pattern says a matched node produces:
  * then the same edge is named twice. NONE if there is none. */
 uint32_t cleave_matcher_port_of(cleave_matcher_t *matcher, uint32_t node, cleave_value_t value);
@@ -352,16 +337,13 @@ bool cleave_matcher_has_other_uses(const cleave_matcher_t *matcher, uint32_t pat
 /* ---- match_sizes.c ---- */
 
 /* Numbers the symbols of all shapes and conditions, when a pattern is set. */
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_prepare_sizes(cleave_matcher_t *matcher,
-                                                             cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_prepare_sizes(cleave_matcher_t *matcher, cleave_error_t *error);
 /* Binds the symbols of a part's shape at a value, and tests what has all its symbols: expressions of the
  * shape, the part's condition. The rest is pending. */
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_bind_sizes(cleave_matcher_t *matcher, uint32_t pattern,
-                                                          cleave_value_t value, bool *out_fits,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_bind_sizes(cleave_matcher_t *matcher, uint32_t pattern, cleave_value_t value,
+                                        bool *out_fits, cleave_error_t *error);
 /* Do all pending conditions, and the pattern's own, hold? */
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_sizes_hold(cleave_matcher_t *matcher, bool *out_hold,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_sizes_hold(cleave_matcher_t *matcher, bool *out_hold, cleave_error_t *error);
 
 /* ---- match_complete.c ---- */
 
@@ -369,7 +351,6 @@ CLEAVE_MUST_USE cleave_status_t cleave_matcher_sizes_hold(cleave_matcher_t *matc
 bool cleave_matcher_is_closed(cleave_matcher_t *matcher);
 
 /* Fills matcher->match. */
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_describe(cleave_matcher_t *matcher, uint64_t *out_hash,
-                                                        cleave_error_t *error);
+CLEAVE_STATUS cleave_matcher_describe(cleave_matcher_t *matcher, uint64_t *out_hash, cleave_error_t *error);
 
 #endif /* CLEAVE_PARTITION_MATCH_MATCH_STATE_H */

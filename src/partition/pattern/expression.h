@@ -43,10 +43,9 @@ typedef struct cleave_expression {
 typedef enum cleave_truth { CLEAVE_FALSE, CLEAVE_TRUE, CLEAVE_UNKNOWN } cleave_truth_t;
 
 /* Compiles `text`. CLEAVE_ERROR_RULE with "'C %': column 4: expected a size, found the end". */
-CLEAVE_MUST_USE cleave_status_t cleave_expression_compile(cleave_arena_t *arena, const char *text,
-                                                          int32_t line, cleave_expression_kind_t kind,
-                                                          const cleave_expression_t **out_expression,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_expression_compile(cleave_arena_t *arena, const char *text, int32_t line,
+                                        cleave_expression_kind_t kind,
+                                        const cleave_expression_t **out_expression, cleave_error_t *error);
 
 /* Value of a SIZE when symbol k has size `sizes[k]` (CLEAVE_DIM_UNKNOWN: none): a number >= 0, a symbolic
  * size of `dims`, or CLEAVE_DIM_UNKNOWN. `dims` is the table of symbolic sizes, to which the function may

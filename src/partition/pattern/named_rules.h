@@ -36,15 +36,13 @@ typedef struct cleave_named_rule_use {
 } cleave_named_rule_use_t;
 
 /* The strings must stay valid until the rules are removed. */
-CLEAVE_MUST_USE cleave_status_t cleave_named_rules_add(const cleave_named_rule_t *named,
-                                                       cleave_error_t *error);
+CLEAVE_STATUS cleave_named_rules_add(const cleave_named_rule_t *named, cleave_error_t *error);
 void cleave_named_rules_remove(const void *owner);
 
 /* Finds the rule of that kind called `name`, or "library/name", in a context. CLEAVE_ERROR_RULE if there is
  * none (the message suggests the nearest name) or if several libraries have one (the message lists them). */
-CLEAVE_MUST_USE cleave_status_t cleave_named_rule_find(cleave_context_t *context, cleave_rule_kind_t kind,
-                                                       const char *name, cleave_named_rule_t *out_named,
-                                                       cleave_error_t *error);
+CLEAVE_STATUS cleave_named_rule_find(cleave_context_t *context, cleave_rule_kind_t kind, const char *name,
+                                     cleave_named_rule_t *out_named, cleave_error_t *error);
 
 /* The rule at an index, over all contexts, in the order in which they were added; false after the last one.
  */

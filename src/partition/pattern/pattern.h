@@ -153,11 +153,11 @@ static inline bool cleave_pattern_is_value(const cleave_pattern_node_t *node) {
 
 /* Checks the structure (indices, no cycles, bounded depth, REPEATED and MAYBE not empty, a first operator to
  * anchor on) before the pattern is used. CLEAVE_ERROR_RULE with the line. */
-CLEAVE_MUST_USE cleave_status_t cleave_pattern_check(const cleave_pattern_t *pattern, const char *file,
-                                                     const char *rule, cleave_error_t *error);
+CLEAVE_STATUS cleave_pattern_check(const cleave_pattern_t *pattern, const char *file, const char *rule,
+                                   cleave_error_t *error);
 
 /* The same for a rule of any kind: messages name it `subject`, like "rewrite 'gelu'". */
-CLEAVE_MUST_USE cleave_status_t cleave_pattern_check_of(const cleave_pattern_t *pattern, const char *file,
-                                                        const char *subject, cleave_error_t *error);
+CLEAVE_STATUS cleave_pattern_check_of(const cleave_pattern_t *pattern, const char *file, const char *subject,
+                                      cleave_error_t *error);
 
 #endif /* CLEAVE_PARTITION_PATTERN_PATTERN_H */

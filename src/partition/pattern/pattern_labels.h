@@ -9,8 +9,7 @@
 /* Finds two parts of one label that may be in the same match but cannot be the same node or value: one reads
  * the other, or they are different operators, or one is a constant and the other an operator. The pattern's
  * indices and depth are checked. *out_first is CLEAVE_INDEX_NONE if there are none. */
-CLEAVE_MUST_USE cleave_status_t cleave_pattern_find_clash(const cleave_pattern_t *pattern,
-                                                          uint32_t *out_first, uint32_t *out_second,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_pattern_find_clash(const cleave_pattern_t *pattern, uint32_t *out_first,
+                                        uint32_t *out_second, cleave_error_t *error);
 
 #endif /* CLEAVE_PARTITION_PATTERN_PATTERN_LABELS_H */

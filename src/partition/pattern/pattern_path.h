@@ -33,9 +33,8 @@ typedef struct cleave_pattern_paths {
 
 /* Finds the paths of all members of a GROUP except the first; the pattern has passed all other checks.
  * CLEAVE_ERROR_RULE, with the number of the member, if a member shares nothing with those before it. */
-CLEAVE_MUST_USE cleave_status_t cleave_pattern_find_paths(const cleave_pattern_t *pattern, uint32_t group,
-                                                          cleave_arena_t *arena,
-                                                          cleave_pattern_paths_t *out_paths,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_pattern_find_paths(const cleave_pattern_t *pattern, uint32_t group,
+                                        cleave_arena_t *arena, cleave_pattern_paths_t *out_paths,
+                                        cleave_error_t *error);
 
 #endif /* CLEAVE_PARTITION_PATTERN_PATTERN_PATH_H */

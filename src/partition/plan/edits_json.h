@@ -24,13 +24,12 @@
 #define CLEAVE_EDITS_JSON_DATA_LIMIT ((size_t)64 << 20)
 
 /* CLEAVE_ERROR_LIMIT if the constants are larger than the limit. The caller releases the value. */
-CLEAVE_MUST_USE cleave_status_t cleave_edits_to_json(const cleave_edits_t *edits, json_t **out_json,
-                                                     cleave_error_t *error);
+CLEAVE_STATUS cleave_edits_to_json(const cleave_edits_t *edits, json_t **out_json, cleave_error_t *error);
 
 /* Reads what cleave_edits_to_json wrote; CLEAVE_ERROR_FORMAT names `place`, the member, what was expected and
  * what was found. After success every index into the log itself is in range; only performing the steps shows
  * if they are possible. */
-CLEAVE_MUST_USE cleave_status_t cleave_edits_from_json(const char *place, const json_t *json,
-                                                       cleave_edits_t **out_edits, cleave_error_t *error);
+CLEAVE_STATUS cleave_edits_from_json(const char *place, const json_t *json, cleave_edits_t **out_edits,
+                                     cleave_error_t *error);
 
 #endif /* CLEAVE_PARTITION_PLAN_EDITS_JSON_H */

@@ -107,20 +107,17 @@ typedef struct cleave_plan {
 
 /* A copy of attributes for a region or fusion of a plan, in order of their names. Tensors and equal names are
  * errors. NULL for none. */
-CLEAVE_MUST_USE cleave_status_t cleave_plan_copy_attributes(cleave_arena_t *arena,
-                                                            const cleave_attribute_t *attributes,
-                                                            uint32_t count,
-                                                            const cleave_attribute_t **out_attributes,
-                                                            cleave_error_t *error);
+CLEAVE_STATUS cleave_plan_copy_attributes(cleave_arena_t *arena, const cleave_attribute_t *attributes,
+                                          uint32_t count, const cleave_attribute_t **out_attributes,
+                                          cleave_error_t *error);
 
 void cleave_plan_destroy(cleave_plan_t *plan);
 
 /* Copies the decisions of a plan for a graph with the ids and the structure of plan->graph
  * (graph/compare/same_structure.h). That graph and `source` must outlive the result. The caller adds the log
  * of rewrites. Nothing of `plan` is shared; the result has been checked. */
-CLEAVE_MUST_USE cleave_status_t cleave_plan_copy(const cleave_plan_t *plan, const cleave_graph_t *source,
-                                                 const cleave_graph_t *graph, cleave_plan_t **out_plan,
-                                                 cleave_error_t *error);
+CLEAVE_STATUS cleave_plan_copy(const cleave_plan_t *plan, const cleave_graph_t *source,
+                               const cleave_graph_t *graph, cleave_plan_t **out_plan, cleave_error_t *error);
 
 /* "where", "backend", "review", "cycle", "filter", "taken", "limit", "left out", "stage", "output". */
 const char *cleave_plan_note_name(cleave_plan_note_kind_t kind);
@@ -135,9 +132,8 @@ typedef struct cleave_plan_stage {
 } cleave_plan_stage_t;
 
 /* plan_stage.c: by stage; the caller frees the list (cleave_free). */
-CLEAVE_MUST_USE cleave_status_t cleave_plan_measure_stages(const cleave_plan_t *plan,
-                                                           cleave_plan_stage_t **out_stages,
-                                                           cleave_error_t *error);
+CLEAVE_STATUS cleave_plan_measure_stages(const cleave_plan_t *plan, cleave_plan_stage_t **out_stages,
+                                         cleave_error_t *error);
 
 enum { CLEAVE_PLACE_SIZE = 1100 };
 /* "rules/a.lua:12", or "no rule file" for a rule that is in none, in the caller's buffer of
@@ -147,16 +143,14 @@ const char *cleave_rule_place(const char *file, int32_t line, char *buffer);
 /* Checks all that a plan promises, from the graph alone: every node in one step, regions and fusions
  * disjoint, connected and whole, inputs and outputs complete and in order, steps in an order that runs.
  * CLEAVE_ERROR_INTERNAL with the first thing that is wrong. */
-CLEAVE_MUST_USE cleave_status_t cleave_plan_check(const cleave_plan_t *plan, cleave_error_t *error);
+CLEAVE_STATUS cleave_plan_check(const cleave_plan_t *plan, cleave_error_t *error);
 
 /* Prints what graph rules left as it is: one line per rule and reason, at most `most` lines. */
 void cleave_plan_print_refusals(const cleave_edits_t *edits, uint32_t most, cleave_text_t *text);
 
 /* The plan as JSON (format "cleave-plan", version 1) or as text for people. The same plan gives the same
  * bytes. */
-CLEAVE_MUST_USE cleave_status_t cleave_plan_print_json(const cleave_plan_t *plan, cleave_text_t *text,
-                                                       cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_plan_print_text(const cleave_plan_t *plan, cleave_text_t *text,
-                                                       cleave_error_t *error);
+CLEAVE_STATUS cleave_plan_print_json(const cleave_plan_t *plan, cleave_text_t *text, cleave_error_t *error);
+CLEAVE_STATUS cleave_plan_print_text(const cleave_plan_t *plan, cleave_text_t *text, cleave_error_t *error);
 
 #endif /* CLEAVE_PARTITION_PLAN_PLAN_H */

@@ -98,21 +98,19 @@ void cleave_plan_document_destroy(cleave_plan_document_t *document);
 void cleave_plan_document_list(const cleave_plan_document_t *document, const cleave_document_node_t **nodes);
 
 /* The document of a plan. Strings and attributes are borrowed: the plan and its graph must outlive it. */
-CLEAVE_MUST_USE cleave_status_t cleave_plan_document_create(const cleave_plan_t *plan,
-                                                            cleave_plan_document_t **out_document,
-                                                            cleave_error_t *error);
+CLEAVE_STATUS cleave_plan_document_create(const cleave_plan_t *plan, cleave_plan_document_t **out_document,
+                                          cleave_error_t *error);
 
 /* Types of a graph's inputs as documents have them, in `arena`. */
-CLEAVE_MUST_USE cleave_status_t cleave_document_inputs(const cleave_graph_t *graph, cleave_arena_t *arena,
-                                                       cleave_document_input_t **out_inputs,
-                                                       cleave_error_t *error);
+CLEAVE_STATUS cleave_document_inputs(const cleave_graph_t *graph, cleave_arena_t *arena,
+                                     cleave_document_input_t **out_inputs, cleave_error_t *error);
 
 /* The shape in such a type; false if a size or the rank is open. `out_dims` has room for CLEAVE_MAX_RANK. */
 bool cleave_document_input_shape(const cleave_document_input_t *input, int32_t *out_rank, int64_t *out_dims);
 
 /* plan_json.c: the document as JSON. Format "cleave-plan", version 1. */
-CLEAVE_MUST_USE cleave_status_t cleave_plan_document_print(const cleave_plan_document_t *document,
-                                                           cleave_text_t *text, cleave_error_t *error);
+CLEAVE_STATUS cleave_plan_document_print(const cleave_plan_document_t *document, cleave_text_t *text,
+                                         cleave_error_t *error);
 
 /* A stage of a plan as a graph of its own: the nodes of the stage alone, added in the topological order of
  * the plan's graph. */
@@ -126,14 +124,12 @@ typedef struct cleave_stage_graph {
 
 /* plan_stage.c: what the plan says about one stage, for the graph of the stage. Strings and attributes are
  * borrowed as by cleave_plan_document_create, also by the plan that it is rebuilt into. */
-CLEAVE_MUST_USE cleave_status_t cleave_plan_document_take_stage(const cleave_stage_graph_t *stage,
-                                                                cleave_plan_document_t **out_document,
-                                                                cleave_error_t *error);
+CLEAVE_STATUS cleave_plan_document_take_stage(const cleave_stage_graph_t *stage,
+                                              cleave_plan_document_t **out_document, cleave_error_t *error);
 
 /* Dissolves the regions that have a reason (`reasons` is per region; NULL: it stays): their nodes become
  * steps of their own in its place, and a note of kind `backend` at the first node of each says why. */
-CLEAVE_MUST_USE cleave_status_t cleave_plan_document_dissolve(cleave_plan_document_t *document,
-                                                              const char *const *reasons,
-                                                              cleave_error_t *error);
+CLEAVE_STATUS cleave_plan_document_dissolve(cleave_plan_document_t *document, const char *const *reasons,
+                                            cleave_error_t *error);
 
 #endif /* CLEAVE_PARTITION_PLAN_PLAN_DOCUMENT_H */

@@ -88,27 +88,27 @@ typedef struct cleave_plan_diff {
 } cleave_plan_diff_t;
 
 /* Both documents are borrowed and must outlive the difference. */
-CLEAVE_MUST_USE cleave_status_t cleave_plan_diff_create(const cleave_plan_document_t *before,
-                                                        const cleave_plan_document_t *after,
-                                                        cleave_plan_diff_t **out_diff, cleave_error_t *error);
+CLEAVE_STATUS cleave_plan_diff_create(const cleave_plan_document_t *before,
+                                      const cleave_plan_document_t *after, cleave_plan_diff_t **out_diff,
+                                      cleave_error_t *error);
 void cleave_plan_diff_destroy(cleave_plan_diff_t *diff);
 
 /* plan_diff_nodes.c: the new position of every old position, or NONE, and the reverse. Arrays in the arena.
  */
-CLEAVE_MUST_USE cleave_status_t cleave_plan_diff_match(cleave_plan_diff_t *diff, uint32_t **out_after_of,
-                                                       uint32_t **out_before_of, cleave_error_t *error);
+CLEAVE_STATUS cleave_plan_diff_match(cleave_plan_diff_t *diff, uint32_t **out_after_of,
+                                     uint32_t **out_before_of, cleave_error_t *error);
 
 /* plan_diff_regions.c: fills in `regions`, and the successor of every old region (NONE if it has none). */
-CLEAVE_MUST_USE cleave_status_t cleave_plan_diff_regions(cleave_plan_diff_t *diff, const uint32_t *after_of,
-                                                         uint32_t **out_heirs, cleave_error_t *error);
+CLEAVE_STATUS cleave_plan_diff_regions(cleave_plan_diff_t *diff, const uint32_t *after_of,
+                                       uint32_t **out_heirs, cleave_error_t *error);
 
 /* Prints lines for people with aligned columns; "the plans are the same" if they are. The same difference
  * gives the same bytes. */
-CLEAVE_MUST_USE cleave_status_t cleave_plan_diff_print_text(const cleave_plan_diff_t *diff,
-                                                            cleave_text_t *text, cleave_error_t *error);
+CLEAVE_STATUS cleave_plan_diff_print_text(const cleave_plan_diff_t *diff, cleave_text_t *text,
+                                          cleave_error_t *error);
 /* One JSON object on one line, without a newline. */
-CLEAVE_MUST_USE cleave_status_t cleave_plan_diff_print_json(const cleave_plan_diff_t *diff,
-                                                            cleave_text_t *text, cleave_error_t *error);
+CLEAVE_STATUS cleave_plan_diff_print_json(const cleave_plan_diff_t *diff, cleave_text_t *text,
+                                          cleave_error_t *error);
 
 /* "new", "gone", "changed", "split", "merged", "regrouped". */
 const char *cleave_diff_region_kind_name(cleave_diff_region_kind_t kind);

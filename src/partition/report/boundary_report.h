@@ -58,16 +58,15 @@ typedef struct cleave_boundary_report {
 
 /* Partitions as cleave_partition does, and reports. `options` may be NULL; its `log` and `assume` are not
  * used. */
-CLEAVE_MUST_USE cleave_status_t cleave_boundary_report_create(
-    const cleave_graph_t *graph, const cleave_ruleset_t *const *rulesets, uint32_t ruleset_count,
-    const cleave_partition_options_t *options, cleave_boundary_report_t **out_report, cleave_error_t *error);
+CLEAVE_STATUS cleave_boundary_report_create(const cleave_graph_t *graph,
+                                            const cleave_ruleset_t *const *rulesets, uint32_t ruleset_count,
+                                            const cleave_partition_options_t *options,
+                                            cleave_boundary_report_t **out_report, cleave_error_t *error);
 void cleave_boundary_report_destroy(cleave_boundary_report_t *report);
 
 /* For boundary_report.c: fills in what_ifs, bytes and unknown_count (boundary_assume.c). */
-CLEAVE_MUST_USE cleave_status_t cleave_boundary_report_assume(cleave_boundary_report_t *report,
-                                                              const cleave_ruleset_t *const *rulesets,
-                                                              uint32_t ruleset_count,
-                                                              const cleave_partition_options_t *options,
-                                                              cleave_error_t *error);
+CLEAVE_STATUS cleave_boundary_report_assume(cleave_boundary_report_t *report,
+                                            const cleave_ruleset_t *const *rulesets, uint32_t ruleset_count,
+                                            const cleave_partition_options_t *options, cleave_error_t *error);
 
 #endif /* CLEAVE_PARTITION_REPORT_BOUNDARY_REPORT_H */

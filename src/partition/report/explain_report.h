@@ -138,14 +138,12 @@ typedef struct cleave_why {
 /* With nodes asked for: verdicts of the rules asked for (or all). Otherwise: reports of these rules. A name
  * that nothing has is CLEAVE_ERROR_INVALID_ARGUMENT with the nearest one. The plan must outlive the answer.
  */
-CLEAVE_MUST_USE cleave_status_t cleave_why_create(const cleave_why_request_t *request, cleave_why_t **out_why,
-                                                  cleave_error_t *error);
+CLEAVE_STATUS cleave_why_create(const cleave_why_request_t *request, cleave_why_t **out_why,
+                                cleave_error_t *error);
 void cleave_why_destroy(cleave_why_t *why);
 
-CLEAVE_MUST_USE cleave_status_t cleave_why_print_text(const cleave_why_t *why, cleave_text_t *text,
-                                                      cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_why_print_json(const cleave_why_t *why, cleave_text_t *text,
-                                                      cleave_error_t *error);
+CLEAVE_STATUS cleave_why_print_text(const cleave_why_t *why, cleave_text_t *text, cleave_error_t *error);
+CLEAVE_STATUS cleave_why_print_json(const cleave_why_t *why, cleave_text_t *text, cleave_error_t *error);
 
 /* ---- the parts, for explain_report.c ---- */
 
@@ -159,17 +157,17 @@ typedef struct cleave_why_builder {
 
 /* explain_try_rule.c: gives an explainer a rule's pattern, and `where` and the backend as the judge of edits.
  */
-CLEAVE_MUST_USE cleave_status_t cleave_why_set_rule(cleave_why_builder_t *builder, uint32_t rule,
-                                                    cleave_explainer_t *explainer, cleave_error_t *error);
+CLEAVE_STATUS cleave_why_set_rule(cleave_why_builder_t *builder, uint32_t rule, cleave_explainer_t *explainer,
+                                  cleave_error_t *error);
 /* explain_groups.c */
 typedef CLEAVE_ARRAY(cleave_why_refusal_t) cleave_why_refusals_t;
 /* Adds one match that was not kept to its group. */
-CLEAVE_MUST_USE cleave_status_t cleave_why_group(cleave_why_refusals_t *groups,
-                                                 const cleave_why_refusal_t *refusal, cleave_error_t *error);
+CLEAVE_STATUS cleave_why_group(cleave_why_refusals_t *groups, const cleave_why_refusal_t *refusal,
+                               cleave_error_t *error);
 /* Sorts the groups, most frequent first, and copies them into the arena. */
-CLEAVE_MUST_USE cleave_status_t cleave_why_end_groups(cleave_why_refusals_t *groups, cleave_arena_t *arena,
-                                                      const cleave_why_refusal_t **out_items,
-                                                      uint32_t *out_count, cleave_error_t *error);
+CLEAVE_STATUS cleave_why_end_groups(cleave_why_refusals_t *groups, cleave_arena_t *arena,
+                                    const cleave_why_refusal_t **out_items, uint32_t *out_count,
+                                    cleave_error_t *error);
 
 /* To be called in long loops: CLEAVE_ERROR_LIMIT if the request was interrupted. */
 CLEAVE_MUST_USE static inline cleave_status_t cleave_why_go_on(const cleave_why_builder_t *builder,
@@ -180,11 +178,10 @@ CLEAVE_MUST_USE static inline cleave_status_t cleave_why_go_on(const cleave_why_
 }
 
 /* explain_rule.c */
-CLEAVE_MUST_USE cleave_status_t cleave_why_report_rule(cleave_why_builder_t *builder, uint32_t rule,
-                                                       cleave_why_rule_t *out_report, cleave_error_t *error);
+CLEAVE_STATUS cleave_why_report_rule(cleave_why_builder_t *builder, uint32_t rule,
+                                     cleave_why_rule_t *out_report, cleave_error_t *error);
 /* explain_node.c; the explainer has the rule's pattern afterwards. */
-CLEAVE_MUST_USE cleave_status_t cleave_why_judge(cleave_why_builder_t *builder, uint32_t rule,
-                                                 cleave_node_t node, cleave_verdict_t *out_verdict,
-                                                 cleave_error_t *error);
+CLEAVE_STATUS cleave_why_judge(cleave_why_builder_t *builder, uint32_t rule, cleave_node_t node,
+                               cleave_verdict_t *out_verdict, cleave_error_t *error);
 
 #endif /* CLEAVE_PARTITION_REPORT_EXPLAIN_REPORT_H */

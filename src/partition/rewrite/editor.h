@@ -69,55 +69,49 @@ const char *cleave_editor_unique_name(cleave_editor_t *editor, const char *base,
 
 /* Adds a node with the name, the inputs, the number of outputs and the attributes of `node`. Its outputs are
  * called `name`, `name`:1, ... If `name` is NULL or "", they have no names. */
-CLEAVE_MUST_USE cleave_status_t cleave_editor_add_node(cleave_editor_t *editor, const cleave_op_t *op,
-                                                       const cleave_edit_t *node, cleave_node_t *out_node,
-                                                       cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_editor_add_constant(cleave_editor_t *editor, const char *name,
-                                                           cleave_tensor_t *tensor, cleave_value_t *out_value,
-                                                           cleave_error_t *error);
+CLEAVE_STATUS cleave_editor_add_node(cleave_editor_t *editor, const cleave_op_t *op,
+                                     const cleave_edit_t *node, cleave_node_t *out_node,
+                                     cleave_error_t *error);
+CLEAVE_STATUS cleave_editor_add_constant(cleave_editor_t *editor, const char *name, cleave_tensor_t *tensor,
+                                         cleave_value_t *out_value, cleave_error_t *error);
 /* Adds an input after the existing ones. The name must be new. rank -1: unknown. */
-CLEAVE_MUST_USE cleave_status_t cleave_editor_add_input(cleave_editor_t *editor, const char *name,
-                                                        cleave_dtype_t dtype, int32_t rank,
-                                                        const cleave_edit_dim_t *dims,
-                                                        cleave_value_t *out_value, cleave_error_t *error);
+CLEAVE_STATUS cleave_editor_add_input(cleave_editor_t *editor, const char *name, cleave_dtype_t dtype,
+                                      int32_t rank, const cleave_edit_dim_t *dims, cleave_value_t *out_value,
+                                      cleave_error_t *error);
 
 /* ---- changing ---- */
 
 /* CLEAVE_ERROR_SHAPE if `to` cannot replace `from`: dtype, rank and sizes must agree if both are known. */
-CLEAVE_MUST_USE cleave_status_t cleave_editor_check_fit(const cleave_editor_t *editor, cleave_value_t from,
-                                                        cleave_value_t to, cleave_error_t *error);
+CLEAVE_STATUS cleave_editor_check_fit(const cleave_editor_t *editor, cleave_value_t from, cleave_value_t to,
+                                      cleave_error_t *error);
 
 /* All readers of `from`, including graph outputs, read `to` instead. New nodes (since first_node) that `to`
  * is computed from keep reading `from`, so that a value can be wrapped. `to` has the range of `from` if it
  * has none. */
-CLEAVE_MUST_USE cleave_status_t cleave_editor_replace_uses(cleave_editor_t *editor, cleave_value_t from,
-                                                           cleave_value_t to, cleave_error_t *error);
+CLEAVE_STATUS cleave_editor_replace_uses(cleave_editor_t *editor, cleave_value_t from, cleave_value_t to,
+                                         cleave_error_t *error);
 /* NONE leaves an optional input out. */
-CLEAVE_MUST_USE cleave_status_t cleave_editor_set_input(cleave_editor_t *editor, cleave_node_t node,
-                                                        uint32_t index, cleave_value_t value,
-                                                        cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_editor_set_attribute(cleave_editor_t *editor, cleave_node_t node,
-                                                            const cleave_attribute_t *attribute,
-                                                            cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_editor_set_output(cleave_editor_t *editor, uint32_t index,
-                                                         cleave_value_t value, cleave_error_t *error);
+CLEAVE_STATUS cleave_editor_set_input(cleave_editor_t *editor, cleave_node_t node, uint32_t index,
+                                      cleave_value_t value, cleave_error_t *error);
+CLEAVE_STATUS cleave_editor_set_attribute(cleave_editor_t *editor, cleave_node_t node,
+                                          const cleave_attribute_t *attribute, cleave_error_t *error);
+CLEAVE_STATUS cleave_editor_set_output(cleave_editor_t *editor, uint32_t index, cleave_value_t value,
+                                       cleave_error_t *error);
 /* CLEAVE_ERROR_INVALID_ARGUMENT names who still reads it. */
-CLEAVE_MUST_USE cleave_status_t cleave_editor_remove_node(cleave_editor_t *editor, cleave_node_t node,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_editor_remove_node(cleave_editor_t *editor, cleave_node_t node, cleave_error_t *error);
 /* Removes the node if nothing reads it, and then what only it needed. */
-CLEAVE_MUST_USE cleave_status_t cleave_editor_remove_unused(cleave_editor_t *editor, cleave_node_t node,
-                                                            cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_editor_name_node(cleave_editor_t *editor, cleave_node_t node,
-                                                        const char *name, cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_editor_name_value(cleave_editor_t *editor, cleave_value_t value,
-                                                         const char *name, cleave_error_t *error);
+CLEAVE_STATUS cleave_editor_remove_unused(cleave_editor_t *editor, cleave_node_t node, cleave_error_t *error);
+CLEAVE_STATUS cleave_editor_name_node(cleave_editor_t *editor, cleave_node_t node, const char *name,
+                                      cleave_error_t *error);
+CLEAVE_STATUS cleave_editor_name_value(cleave_editor_t *editor, cleave_value_t value, const char *name,
+                                       cleave_error_t *error);
 
 /* ---- reading ---- */
 
 /* Sets graph->reads to editor->reads until cleave_editor_deinit: the graph must outlive the editor. */
 void cleave_editor_note_reads(cleave_editor_t *editor);
 /* Logs the constants that were read, each live one once, and forgets them. */
-CLEAVE_MUST_USE cleave_status_t cleave_editor_log_reads(cleave_editor_t *editor, cleave_error_t *error);
+CLEAVE_STATUS cleave_editor_log_reads(cleave_editor_t *editor, cleave_error_t *error);
 
 /* ---- a series of steps ---- */
 
@@ -136,40 +130,37 @@ void cleave_editor_forget_facts(cleave_editor_t *editor);
 
 /* Ends a series of changes: infers the types that depend on changed inputs and attributes, and checks that
  * there is no cycle. */
-CLEAVE_MUST_USE cleave_status_t cleave_editor_settle(cleave_editor_t *editor, cleave_error_t *error);
+CLEAVE_STATUS cleave_editor_settle(cleave_editor_t *editor, cleave_error_t *error);
 
 /* Settles and folds, and logs it, if anything changed since the last time. */
-CLEAVE_MUST_USE cleave_status_t cleave_editor_fold(cleave_editor_t *editor, cleave_error_t *error);
+CLEAVE_STATUS cleave_editor_fold(cleave_editor_t *editor, cleave_error_t *error);
 
 /* Performs the steps of a log. CLEAVE_ERROR_INVALID_ARGUMENT, naming the step, if a step is not possible; the
  * graph must then be discarded. */
-CLEAVE_MUST_USE cleave_status_t cleave_editor_replay(cleave_editor_t *editor, const cleave_edits_t *edits,
-                                                     cleave_error_t *error);
+CLEAVE_STATUS cleave_editor_replay(cleave_editor_t *editor, const cleave_edits_t *edits,
+                                   cleave_error_t *error);
 /* One step of the log; the steps are to be performed in order, and cleave_editor_settle ends them. */
-CLEAVE_MUST_USE cleave_status_t cleave_editor_replay_step(cleave_editor_t *editor,
-                                                          const cleave_edits_t *edits, size_t index,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_editor_replay_step(cleave_editor_t *editor, const cleave_edits_t *edits, size_t index,
+                                        cleave_error_t *error);
 
 /* ---- editor_infer.c ---- */
 
 /* Types of a node's outputs from its inputs, into the graph. */
-CLEAVE_MUST_USE cleave_status_t cleave_editor_infer(cleave_editor_t *editor, cleave_node_t node,
-                                                    cleave_error_t *error);
+CLEAVE_STATUS cleave_editor_infer(cleave_editor_t *editor, cleave_node_t node, cleave_error_t *error);
 /* Types of what follows the nodes in `retyped`. */
-CLEAVE_MUST_USE cleave_status_t cleave_editor_retype(cleave_editor_t *editor, cleave_error_t *error);
+CLEAVE_STATUS cleave_editor_retype(cleave_editor_t *editor, cleave_error_t *error);
 
 /* ---- editor_cycle.c ---- */
 
 /* Would it close a cycle if the nodes read `value`? `after`: a node that depends on none of them, or NONE.
  * Visits a bounded number of edges; sets is_unproved if that was not enough. */
-CLEAVE_MUST_USE cleave_status_t cleave_editor_closes_cycle(cleave_editor_t *editor, cleave_value_t value,
-                                                           const cleave_node_t *nodes, size_t node_count,
-                                                           cleave_node_t after, bool *out_closes,
-                                                           cleave_error_t *error);
+CLEAVE_STATUS cleave_editor_closes_cycle(cleave_editor_t *editor, cleave_value_t value,
+                                         const cleave_node_t *nodes, size_t node_count, cleave_node_t after,
+                                         bool *out_closes, cleave_error_t *error);
 /* Marks, with a new stamp, the nodes since first_node that `value` is computed from; for
  * cleave_editor_is_marked. */
-CLEAVE_MUST_USE cleave_status_t cleave_editor_mark_new_sources(cleave_editor_t *editor, cleave_value_t value,
-                                                               cleave_error_t *error);
+CLEAVE_STATUS cleave_editor_mark_new_sources(cleave_editor_t *editor, cleave_value_t value,
+                                             cleave_error_t *error);
 bool cleave_editor_is_marked(const cleave_editor_t *editor, cleave_node_t node);
 
 #endif /* CLEAVE_PARTITION_REWRITE_EDITOR_H */

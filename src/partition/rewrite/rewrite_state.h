@@ -84,30 +84,25 @@ typedef struct cleave_rewriter {
 /* ---- rewrite.c ---- */
 
 /* Runs rewrites together until none of them matches anywhere. */
-CLEAVE_MUST_USE cleave_status_t cleave_rewrite_group(cleave_editor_t *editor,
-                                                     const cleave_transform_options_t *options,
-                                                     cleave_rule_run_t *runs, uint32_t run_count,
-                                                     cleave_error_t *error);
+CLEAVE_STATUS cleave_rewrite_group(cleave_editor_t *editor, const cleave_transform_options_t *options,
+                                   cleave_rule_run_t *runs, uint32_t run_count, cleave_error_t *error);
 
 /* ---- rewrite_worklist.c ---- */
 
 /* Computes how far a match of the rule's pattern reaches. */
-CLEAVE_MUST_USE cleave_status_t cleave_rewrite_measure(cleave_rule_run_t *run, cleave_error_t *error);
+CLEAVE_STATUS cleave_rewrite_measure(cleave_rule_run_t *run, cleave_error_t *error);
 
 /* Makes a matcher and positions for the present graph. */
-CLEAVE_MUST_USE cleave_status_t cleave_rewrite_begin_order(cleave_rewriter_t *rewriter,
-                                                           cleave_error_t *error);
+CLEAVE_STATUS cleave_rewrite_begin_order(cleave_rewriter_t *rewriter, cleave_error_t *error);
 void cleave_rewrite_drop_order(cleave_rewriter_t *rewriter);
 /* Positions for nodes that were added since. */
-CLEAVE_MUST_USE cleave_status_t cleave_rewrite_grow_order(cleave_rewriter_t *rewriter, cleave_error_t *error);
+CLEAVE_STATUS cleave_rewrite_grow_order(cleave_rewriter_t *rewriter, cleave_error_t *error);
 
 /* Puts nodes on the worklist that may be anchors of new matches, now that `count` nodes changed; nearest
  * last.
  */
-CLEAVE_MUST_USE cleave_status_t cleave_rewrite_extend_worklist(cleave_rewriter_t *rewriter,
-                                                               cleave_rule_run_t *run,
-                                                               const uint32_t *changed, size_t count,
-                                                               cleave_error_t *error);
+CLEAVE_STATUS cleave_rewrite_extend_worklist(cleave_rewriter_t *rewriter, cleave_rule_run_t *run,
+                                             const uint32_t *changed, size_t count, cleave_error_t *error);
 
 /* ---- rewrite_queue.c ---- */
 
@@ -115,16 +110,13 @@ CLEAVE_MUST_USE cleave_status_t cleave_rewrite_extend_worklist(cleave_rewriter_t
 void cleave_rewrite_queue_clear(cleave_rewrite_queue_t *queue);
 void cleave_rewrite_queue_deinit(cleave_rewrite_queue_t *queue);
 /* Makes room for nodes below `bound`; new ones were made by the last application. */
-CLEAVE_MUST_USE cleave_status_t cleave_rewrite_queue_grow(cleave_rewrite_queue_t *queue, uint32_t bound,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_rewrite_queue_grow(cleave_rewrite_queue_t *queue, uint32_t bound, cleave_error_t *error);
 /* Begins a try at an anchor: candidates and refusals of earlier tries are obsolete. */
 void cleave_rewrite_queue_look(cleave_rewrite_queue_t *queue, cleave_node_t anchor);
 
 /* Adds a match at an anchor, where `refusals` others were refused before. */
-CLEAVE_MUST_USE cleave_status_t cleave_rewrite_queue_push(cleave_rewriter_t *rewriter, cleave_node_t anchor,
-                                                          uint32_t refusals,
-                                                          const cleave_match_answer_t *answer,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_rewrite_queue_push(cleave_rewriter_t *rewriter, cleave_node_t anchor, uint32_t refusals,
+                                        const cleave_match_answer_t *answer, cleave_error_t *error);
 /* Pops the first candidate. *out_is_current: its anchor has not been tried since. False if none is left. */
 bool cleave_rewrite_queue_pop(cleave_rewrite_queue_t *queue, cleave_rewrite_candidate_t *out_candidate,
                               bool *out_is_current);
@@ -132,48 +124,41 @@ bool cleave_rewrite_queue_pop(cleave_rewrite_queue_t *queue, cleave_rewrite_cand
 /* Was this match at the anchor refused since the last try? */
 bool cleave_rewrite_queue_is_refused(const cleave_rewrite_queue_t *queue, cleave_node_t anchor,
                                      uint64_t hash);
-CLEAVE_MUST_USE cleave_status_t cleave_rewrite_queue_refuse(cleave_rewrite_queue_t *queue,
-                                                            cleave_node_t anchor, uint64_t hash,
-                                                            cleave_error_t *error);
+CLEAVE_STATUS cleave_rewrite_queue_refuse(cleave_rewrite_queue_t *queue, cleave_node_t anchor, uint64_t hash,
+                                          cleave_error_t *error);
 
 /* Records an application: it took editor->removed, and nodes that are new from here on are its own. */
 void cleave_rewrite_queue_applied(cleave_rewriter_t *rewriter);
 /* Records that a candidate lost a node to another match of the same rule, if it did. */
-CLEAVE_MUST_USE cleave_status_t cleave_rewrite_queue_note_loss(cleave_rewriter_t *rewriter,
-                                                               const cleave_rule_run_t *run,
-                                                               const cleave_rewrite_candidate_t *candidate,
-                                                               cleave_error_t *error);
+CLEAVE_STATUS cleave_rewrite_queue_note_loss(cleave_rewriter_t *rewriter, const cleave_rule_run_t *run,
+                                             const cleave_rewrite_candidate_t *candidate,
+                                             cleave_error_t *error);
 
 /* ---- rewrite_apply.c ---- */
 
 /* Replaces a match by its substitute. *out_applied is false if `where` or `replace` leave it as it is; the
  * reason is recorded. */
-CLEAVE_MUST_USE cleave_status_t cleave_rewrite_apply(cleave_rewriter_t *rewriter, cleave_rule_run_t *run,
-                                                     const cleave_match_t *match, bool *out_applied,
-                                                     cleave_error_t *error);
+CLEAVE_STATUS cleave_rewrite_apply(cleave_rewriter_t *rewriter, cleave_rule_run_t *run,
+                                   const cleave_match_t *match, bool *out_applied, cleave_error_t *error);
 
 /* ---- rewrite_loops.c ---- */
 
-CLEAVE_MUST_USE cleave_status_t cleave_rewrite_loops_create(const cleave_graph_t *graph,
-                                                            cleave_rewrite_loops_t **out_loops,
-                                                            cleave_error_t *error);
+CLEAVE_STATUS cleave_rewrite_loops_create(const cleave_graph_t *graph, cleave_rewrite_loops_t **out_loops,
+                                          cleave_error_t *error);
 void cleave_rewrite_loops_destroy(cleave_rewrite_loops_t *loops);
 
 /* Before a change: has the place of the match in hand (rewriter->nodes, hashes, outputs) been in this state
  * before? CLEAVE_ERROR_RULE names the rules. */
-CLEAVE_MUST_USE cleave_status_t cleave_rewrite_check_return(cleave_rewriter_t *rewriter,
-                                                            const cleave_rule_run_t *run,
-                                                            cleave_error_t *error);
+CLEAVE_STATUS cleave_rewrite_check_return(cleave_rewriter_t *rewriter, const cleave_rule_run_t *run,
+                                          cleave_error_t *error);
 /* After it: editor->removed are gone, nodes from first_node on are new, and `to` replaces `from`. */
-CLEAVE_MUST_USE cleave_status_t cleave_rewrite_check_growth(cleave_rewriter_t *rewriter,
-                                                            const cleave_rule_run_t *run,
-                                                            const cleave_substitute_t *substitute,
-                                                            cleave_error_t *error);
+CLEAVE_STATUS cleave_rewrite_check_growth(cleave_rewriter_t *rewriter, const cleave_rule_run_t *run,
+                                          const cleave_substitute_t *substitute, cleave_error_t *error);
 /* The value of the original graph that this one replaces. */
 uint32_t cleave_rewrite_place(const cleave_rewrite_loops_t *loops, uint32_t value);
 
 /* "rules/a.lua:12: rewrite 'x': message". */
-CLEAVE_MUST_USE cleave_status_t cleave_rewrite_fail(const cleave_rule_run_t *run, cleave_status_t status,
-                                                    const cleave_error_t *cause, cleave_error_t *error);
+CLEAVE_STATUS cleave_rewrite_fail(const cleave_rule_run_t *run, cleave_status_t status,
+                                  const cleave_error_t *cause, cleave_error_t *error);
 
 #endif /* CLEAVE_PARTITION_REWRITE_REWRITE_STATE_H */

@@ -38,25 +38,21 @@ typedef struct cleave_transformation {
 } cleave_transformation_t;
 
 /* `options` may be NULL. Nothing of `graph` changes; it may be shared. */
-CLEAVE_MUST_USE cleave_status_t cleave_transform(const cleave_graph_t *graph,
-                                                 const cleave_ruleset_t *const *rulesets,
-                                                 uint32_t ruleset_count,
-                                                 const cleave_transform_options_t *options,
-                                                 cleave_transformation_t *out_transformation,
-                                                 cleave_error_t *error);
+CLEAVE_STATUS cleave_transform(const cleave_graph_t *graph, const cleave_ruleset_t *const *rulesets,
+                               uint32_t ruleset_count, const cleave_transform_options_t *options,
+                               cleave_transformation_t *out_transformation, cleave_error_t *error);
 void cleave_transformation_deinit(cleave_transformation_t *transformation);
 
 /* Moves the graph, the log and the counts of the rules into a plan for the transformed `source`. A note says
  * which outputs have another type than in `source`. If it fails, nothing has moved. */
-CLEAVE_MUST_USE cleave_status_t cleave_transformation_move(cleave_transformation_t *transformation,
-                                                           const cleave_graph_t *source, cleave_plan_t *plan,
-                                                           cleave_error_t *error);
+CLEAVE_STATUS cleave_transformation_move(cleave_transformation_t *transformation,
+                                         const cleave_graph_t *source, cleave_plan_t *plan,
+                                         cleave_error_t *error);
 
 /* Performs the steps of a log on a copy of a graph. CLEAVE_ERROR_INVALID_ARGUMENT if the log is about another
  * graph, if a step is not possible, or if the result differs. */
-CLEAVE_MUST_USE cleave_status_t cleave_transform_replay(const cleave_graph_t *graph,
-                                                        const cleave_edits_t *edits,
-                                                        const cleave_transform_options_t *options,
-                                                        cleave_graph_t **out_graph, cleave_error_t *error);
+CLEAVE_STATUS cleave_transform_replay(const cleave_graph_t *graph, const cleave_edits_t *edits,
+                                      const cleave_transform_options_t *options, cleave_graph_t **out_graph,
+                                      cleave_error_t *error);
 
 #endif /* CLEAVE_PARTITION_REWRITE_TRANSFORM_H */

@@ -17,10 +17,8 @@
  * The result is a version of plan->graph, and its tensor wherever a constant is the same; *out_edits is the
  * log of the result. CLEAVE_ERROR_UNSUPPORTED names the constant, the rule and the place, or what differs in
  * the result. */
-CLEAVE_MUST_USE cleave_status_t cleave_transform_rebase(const cleave_plan_t *plan,
-                                                        const cleave_graph_t *graph,
-                                                        const cleave_transform_options_t *options,
-                                                        cleave_graph_t **out_graph,
-                                                        cleave_edits_t **out_edits, cleave_error_t *error);
+CLEAVE_STATUS cleave_transform_rebase(const cleave_plan_t *plan, const cleave_graph_t *graph,
+                                      const cleave_transform_options_t *options, cleave_graph_t **out_graph,
+                                      cleave_edits_t **out_edits, cleave_error_t *error);
 
 #endif /* CLEAVE_PARTITION_REWRITE_TRANSFORM_REBASE_H */

@@ -24,19 +24,18 @@ typedef struct cleave_build {
 } cleave_build_t;
 
 /* Chooses a worker for all that the host is to compute, if it has several. */
-CLEAVE_MUST_USE cleave_status_t cleave_build_schedule(cleave_build_t *build, cleave_error_t *error);
+CLEAVE_STATUS cleave_build_schedule(cleave_build_t *build, cleave_error_t *error);
 
 /* ---- slots ---- */
 
 /* Is its shape known before the run? */
 bool cleave_build_is_known(const cleave_graph_t *graph, cleave_value_t value);
 
-CLEAVE_MUST_USE cleave_status_t cleave_build_add_slot(cleave_build_t *build, cleave_value_t value,
-                                                      cleave_slot_kind_t kind, uint32_t place,
-                                                      uint32_t *out_slot, cleave_error_t *error);
+CLEAVE_STATUS cleave_build_add_slot(cleave_build_t *build, cleave_value_t value, cleave_slot_kind_t kind,
+                                    uint32_t place, uint32_t *out_slot, cleave_error_t *error);
 /* The slot of a value that a step reads, made for inputs and constants. */
-CLEAVE_MUST_USE cleave_status_t cleave_build_input_slot(cleave_build_t *build, cleave_value_t value,
-                                                        uint32_t *out_slot, cleave_error_t *error);
+CLEAVE_STATUS cleave_build_input_slot(cleave_build_t *build, cleave_value_t value, uint32_t *out_slot,
+                                      cleave_error_t *error);
 
 /* ---- steps ---- */
 
@@ -50,19 +49,18 @@ typedef struct cleave_build_program {
 
 /* The program of a view: one that this session or, if there is a cache, another one has compiled for an
  * equal one, or a new one. `message` has the reason of a failure that is the backend's. */
-CLEAVE_MUST_USE cleave_status_t cleave_build_get_program(cleave_build_t *build,
-                                                         const cleave_build_program_t *request,
-                                                         cleave_program_t **out_program,
-                                                         cleave_message_t *message, cleave_error_t *error);
+CLEAVE_STATUS cleave_build_get_program(cleave_build_t *build, const cleave_build_program_t *request,
+                                       cleave_program_t **out_program, cleave_message_t *message,
+                                       cleave_error_t *error);
 
 /* A step over a view: its slots, its backend from step.target. Views and pointers are filled in when memory
  * is planned. */
-CLEAVE_MUST_USE cleave_status_t cleave_build_add_step(cleave_build_t *build, const cleave_view_t *view,
-                                                      cleave_step_t step, cleave_error_t *error);
+CLEAVE_STATUS cleave_build_add_step(cleave_build_t *build, const cleave_view_t *view, cleave_step_t step,
+                                    cleave_error_t *error);
 
 /* The view of a step that is a whole region, in the arena of `build`. */
-CLEAVE_MUST_USE cleave_status_t cleave_build_region_view(cleave_build_t *build, const cleave_step_t *step,
-                                                         cleave_view_t *out_view, cleave_error_t *error);
+CLEAVE_STATUS cleave_build_region_view(cleave_build_t *build, const cleave_step_t *step,
+                                       cleave_view_t *out_view, cleave_error_t *error);
 
 /* ---- nodes ---- */
 
@@ -77,9 +75,8 @@ typedef struct cleave_build_node {
 } cleave_build_node_t;
 
 /* `reason` has a text if a node of a region runs on `cpu`, not on the region's backend. */
-CLEAVE_MUST_USE cleave_status_t cleave_build_add_node(cleave_build_t *build,
-                                                      const cleave_build_node_t *request,
-                                                      cleave_message_t *reason, cleave_error_t *error);
+CLEAVE_STATUS cleave_build_add_node(cleave_build_t *build, const cleave_build_node_t *request,
+                                    cleave_message_t *reason, cleave_error_t *error);
 
 /* Shapes of all that the node reads and computes are known. */
 bool cleave_build_node_is_static(const cleave_graph_t *graph, cleave_node_t node);

@@ -292,32 +292,28 @@ void cleave_session_leave(const cleave_session_t *session);
 /* ---- targets (session_targets.c) ---- */
 
 /* The target of a backend's device, made if it is new. */
-CLEAVE_MUST_USE cleave_status_t cleave_session_target(cleave_session_t *session,
-                                                      const cleave_backend_handle_t *handle, uint32_t device,
-                                                      uint32_t *out_target, cleave_error_t *error);
+CLEAVE_STATUS cleave_session_target(cleave_session_t *session, const cleave_backend_handle_t *handle,
+                                    uint32_t device, uint32_t *out_target, cleave_error_t *error);
 /* The target of a region: its device by the region's attribute `device`, else by the session's options. */
-CLEAVE_MUST_USE cleave_status_t cleave_session_region_target(cleave_session_t *session,
-                                                             const cleave_plan_region_t *region,
-                                                             uint32_t *out_target, cleave_error_t *error);
+CLEAVE_STATUS cleave_session_region_target(cleave_session_t *session, const cleave_plan_region_t *region,
+                                           uint32_t *out_target, cleave_error_t *error);
 /* Waits for all streams; what went wrong on them is nobody's any more. */
 void cleave_session_drain(cleave_session_t *session);
 /* Fresh streams in place of those that failed. */
-CLEAVE_MUST_USE cleave_status_t cleave_session_renew_streams(cleave_session_t *session,
-                                                             cleave_error_t *error);
+CLEAVE_STATUS cleave_session_renew_streams(cleave_session_t *session, cleave_error_t *error);
 void cleave_session_destroy_targets(cleave_session_t *session);
 
 /* ---- building (session_build.c, session_copies.c) ---- */
 
 /* Steps, slots, programs, copies, from the bound graph and the plan. */
-CLEAVE_MUST_USE cleave_status_t cleave_session_build(cleave_session_t *session, cleave_error_t *error);
+CLEAVE_STATUS cleave_session_build(cleave_session_t *session, cleave_error_t *error);
 
 /* Steps that copy values between places, and what streams wait for. */
-CLEAVE_MUST_USE cleave_status_t cleave_session_add_copies(cleave_session_t *session, cleave_error_t *error);
+CLEAVE_STATUS cleave_session_add_copies(cleave_session_t *session, cleave_error_t *error);
 /* What is copied to a device on a stream stays until the host has waited for it. */
 void cleave_session_extend_lifetimes(cleave_session_t *session);
 
-CLEAVE_MUST_USE cleave_status_t cleave_session_add_note(cleave_session_t *session, const char *note,
-                                                        cleave_error_t *error);
+CLEAVE_STATUS cleave_session_add_note(cleave_session_t *session, const char *note, cleave_error_t *error);
 
 /* "operator 'X' (node 'n') is not supported by cpu: reason" */
 cleave_status_t cleave_session_fail_node(const cleave_graph_t *graph, cleave_node_t node, const char *backend,
@@ -327,7 +323,7 @@ cleave_status_t cleave_session_fail_node(const cleave_graph_t *graph, cleave_nod
 /* ---- lanes (session_lanes.c) ---- */
 
 /* Gives each step a lane if the session is to run steps side by side, and if any can be. */
-CLEAVE_MUST_USE cleave_status_t cleave_session_make_lanes(cleave_session_t *session, cleave_error_t *error);
+CLEAVE_STATUS cleave_session_make_lanes(cleave_session_t *session, cleave_error_t *error);
 /* What has ended when a step starts, as for cleave_lanes_known; NULL without lanes. */
 const uint32_t *cleave_session_known(const cleave_session_t *session, uint32_t step);
 uint32_t cleave_session_lane_count(const cleave_session_t *session); /* 0 without lanes */
@@ -336,10 +332,9 @@ void cleave_session_destroy_lanes(cleave_session_t *session);
 /* ---- lanes at work (session_flow.c) ---- */
 
 /* Runs all steps. What failed on a stream, or in a step that `cpu` will take over, is `late`. */
-CLEAVE_MUST_USE cleave_status_t cleave_session_run_lanes(cleave_session_t *session, cleave_late_t *late,
-                                                         cleave_error_t *error);
+CLEAVE_STATUS cleave_session_run_lanes(cleave_session_t *session, cleave_late_t *late, cleave_error_t *error);
 /* Starts the threads, once memory is planned; again after a failure. */
-CLEAVE_MUST_USE cleave_status_t cleave_session_start_lanes(cleave_session_t *session, cleave_error_t *error);
+CLEAVE_STATUS cleave_session_start_lanes(cleave_session_t *session, cleave_error_t *error);
 /* Ends the threads; the next run starts others. */
 void cleave_session_stop_lanes(cleave_session_t *session);
 
@@ -350,14 +345,13 @@ cleave_status_t cleave_session_fail_step(const cleave_session_t *session, const 
                                          cleave_status_t status, cleave_message_t *message,
                                          cleave_error_t *error);
 /* Copies by a copy step, on the stream or, if it is NULL, done on return. */
-CLEAVE_MUST_USE cleave_status_t cleave_session_copy(const cleave_session_t *session,
-                                                    const cleave_step_t *step, void *stream,
-                                                    cleave_error_t *error);
+CLEAVE_STATUS cleave_session_copy(const cleave_session_t *session, const cleave_step_t *step, void *stream,
+                                  cleave_error_t *error);
 
 /* ---- memory (session_memory.c) ---- */
 
 /* Blocks, their offsets, the memory itself, and all views and patches. */
-CLEAVE_MUST_USE cleave_status_t cleave_session_plan_memory(cleave_session_t *session, cleave_error_t *error);
+CLEAVE_STATUS cleave_session_plan_memory(cleave_session_t *session, cleave_error_t *error);
 
 /* Copies the pointer of a USER slot into the slots and views that show its memory. */
 void cleave_session_patch(cleave_session_t *session, uint32_t root);
@@ -371,17 +365,16 @@ cleave_state_t *cleave_session_find_state(cleave_session_t *session, uint32_t in
 /* What the next run reads; copied. */
 void cleave_session_set_state(cleave_session_t *session, cleave_state_t *state, const void *data);
 /* Before a run: outputs of the last run become inputs. */
-CLEAVE_MUST_USE cleave_status_t cleave_session_advance(cleave_session_t *session, cleave_error_t *error);
+CLEAVE_STATUS cleave_session_advance(cleave_session_t *session, cleave_error_t *error);
 void cleave_session_free_states(cleave_session_t *session);
 /* Memory that an output is written to, as cleave_session_set_output has it, also of a state. */
-CLEAVE_MUST_USE cleave_status_t cleave_session_write_output(cleave_session_t *session, uint32_t index,
-                                                            const cleave_tensor_view_t *tensor,
-                                                            cleave_error_t *error);
+CLEAVE_STATUS cleave_session_write_output(cleave_session_t *session, uint32_t index,
+                                          const cleave_tensor_view_t *tensor, cleave_error_t *error);
 
 /* ---- running ---- */
 
-CLEAVE_MUST_USE cleave_status_t cleave_session_run_dynamic(cleave_session_t *session, cleave_step_t *step,
-                                                           cleave_error_t *error);
+CLEAVE_STATUS cleave_session_run_dynamic(cleave_session_t *session, cleave_step_t *step,
+                                         cleave_error_t *error);
 
 /* ---- processors that are taken (session_single.c) ---- */
 
@@ -399,14 +392,12 @@ bool cleave_session_is_lost(const cleave_session_t *session, uint32_t target);
 bool cleave_session_falls_back(const cleave_session_t *session, uint32_t target);
 /* Runs what a step of such a backend computes on `cpu`, from the same inputs: compiled when it is first
  * needed, with a note; `reason` is what the backend said. Of a device with streams, nothing is on them. */
-CLEAVE_MUST_USE cleave_status_t cleave_session_run_fallback(cleave_session_t *session, cleave_step_t *step,
-                                                            const cleave_message_t *reason,
-                                                            cleave_error_t *error);
+CLEAVE_STATUS cleave_session_run_fallback(cleave_session_t *session, cleave_step_t *step,
+                                          const cleave_message_t *reason, cleave_error_t *error);
 void cleave_session_destroy_fallback(cleave_step_t *step);
 
 /* After the steps: adds or copies to the user's memory what steps could not write there. */
-CLEAVE_MUST_USE cleave_status_t cleave_session_finish_outputs(cleave_session_t *session,
-                                                              cleave_error_t *error);
+CLEAVE_STATUS cleave_session_finish_outputs(cleave_session_t *session, cleave_error_t *error);
 /* Adds `bytes` of values to others of the same dtype; any alignment. */
 void cleave_session_add_values(cleave_dtype_t dtype, void *to, const void *from, size_t bytes);
 

@@ -48,13 +48,13 @@ typedef struct cleave_lanes {
 } cleave_lanes_t;
 
 /* All zero before. */
-CLEAVE_MUST_USE cleave_status_t cleave_lanes_init(cleave_lanes_t *lanes, uint32_t lane_count,
-                                                  uint32_t step_count, cleave_error_t *error);
+CLEAVE_STATUS cleave_lanes_init(cleave_lanes_t *lanes, uint32_t lane_count, uint32_t step_count,
+                                cleave_error_t *error);
 void cleave_lanes_deinit(cleave_lanes_t *lanes);
 
 /* The next step; `before` are the steps that it reads from or must follow for another reason. */
-CLEAVE_MUST_USE cleave_status_t cleave_lanes_add(cleave_lanes_t *lanes, uint32_t lane, const uint32_t *before,
-                                                 uint32_t before_count, cleave_error_t *error);
+CLEAVE_STATUS cleave_lanes_add(cleave_lanes_t *lanes, uint32_t lane, const uint32_t *before,
+                               uint32_t before_count, cleave_error_t *error);
 
 /* By lane: steps with lower numbers than this have ended when the step starts. */
 static inline const uint32_t *cleave_lanes_known(const cleave_lanes_t *lanes, uint32_t step) {
@@ -65,7 +65,7 @@ static inline const uint32_t *cleave_lanes_known(const cleave_lanes_t *lanes, ui
 bool cleave_lanes_overlap(const cleave_lanes_t *lanes, uint32_t lane_limit);
 
 /* After the last step. Segments come in the order of their first steps. */
-CLEAVE_MUST_USE cleave_status_t cleave_lanes_cut(cleave_lanes_t *lanes, cleave_error_t *error);
+CLEAVE_STATUS cleave_lanes_cut(cleave_lanes_t *lanes, cleave_error_t *error);
 
 typedef struct cleave_flow cleave_flow_t;
 
@@ -86,15 +86,14 @@ typedef struct cleave_flow_request {
 } cleave_flow_request_t;
 
 /* Starts the threads. */
-CLEAVE_MUST_USE cleave_status_t cleave_flow_create(const cleave_flow_request_t *request,
-                                                   cleave_flow_t **out_flow, cleave_error_t *error);
+CLEAVE_STATUS cleave_flow_create(const cleave_flow_request_t *request, cleave_flow_t **out_flow,
+                                 cleave_error_t *error);
 /* NULL is a no-op. */
 void cleave_flow_destroy(cleave_flow_t *flow);
 
 /* One run, to its end. Steps that need what failed do not run, and neither do those behind it in its lane. Of
  * several failures the one of the lowest step is told; *out_step is CLEAVE_INDEX_NONE if it came out of a
  * stream, where nobody knows whose it is. */
-CLEAVE_MUST_USE cleave_status_t cleave_flow_run(cleave_flow_t *flow, uint32_t *out_step,
-                                                cleave_error_t *error);
+CLEAVE_STATUS cleave_flow_run(cleave_flow_t *flow, uint32_t *out_step, cleave_error_t *error);
 
 #endif /* CLEAVE_RUNTIME_LANES_FLOW_H */

@@ -20,7 +20,6 @@ extern const cleave_stream_functions_t cleave_lane_streams;
 
 /* Waits for all that is on the streams. A failure is what came out of one of them, with the library's
  * message: backends tell it here, and need not tell whoever waits for an event. */
-CLEAVE_MUST_USE cleave_status_t cleave_lane_device_finish(const cleave_lane_device_t *self,
-                                                          cleave_message_t *message);
+CLEAVE_STATUS cleave_lane_device_finish(const cleave_lane_device_t *self, cleave_message_t *message);
 
 #endif /* CLEAVE_RUNTIME_LANES_LANE_DEVICE_H */

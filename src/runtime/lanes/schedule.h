@@ -21,8 +21,7 @@ typedef struct cleave_unit {
 } cleave_unit_t;
 
 /* `units` in topological order. */
-CLEAVE_MUST_USE cleave_status_t cleave_schedule(cleave_unit_t *units, size_t unit_count,
-                                                const uint32_t *before, uint32_t worker_count,
-                                                cleave_error_t *error);
+CLEAVE_STATUS cleave_schedule(cleave_unit_t *units, size_t unit_count, const uint32_t *before,
+                              uint32_t worker_count, cleave_error_t *error);
 
 #endif /* CLEAVE_RUNTIME_LANES_SCHEDULE_H */

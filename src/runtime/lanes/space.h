@@ -31,7 +31,7 @@ size_t cleave_space_take(cleave_space_t *space, size_t bytes, const uint32_t *kn
 
 /* Gives a range back. `ends` is the space's from now on, and is changed when ranges join; its memory stays
  * the caller's, until the space is used no more. */
-CLEAVE_MUST_USE cleave_status_t cleave_space_give(cleave_space_t *space, size_t offset, size_t bytes,
-                                                  uint32_t *ends, cleave_error_t *error);
+CLEAVE_STATUS cleave_space_give(cleave_space_t *space, size_t offset, size_t bytes, uint32_t *ends,
+                                cleave_error_t *error);
 
 #endif /* CLEAVE_RUNTIME_LANES_SPACE_H */

@@ -14,38 +14,30 @@ size_t cleave_model_dead_count(const cleave_model_t *model);
 
 /* A model from a graph, which it takes over, also when it fails; it retains the graph's context. What
  * is dead goes, types are inferred and what is constant is folded, as for models from files. */
-CLEAVE_MUST_USE cleave_status_t cleave_model_create_take(cleave_graph_t *graph, cleave_model_t **out_model,
-                                                         cleave_error_t *error);
+CLEAVE_STATUS cleave_model_create_take(cleave_graph_t *graph, cleave_model_t **out_model,
+                                       cleave_error_t *error);
 
 /* The same for a graph that was copied from that of `origin`, which it retains: graphs share texts. */
-CLEAVE_MUST_USE cleave_status_t cleave_model_create_sharing_take(cleave_graph_t *graph,
-                                                                 cleave_model_t *origin,
-                                                                 cleave_model_t **out_model,
-                                                                 cleave_error_t *error);
+CLEAVE_STATUS cleave_model_create_sharing_take(cleave_graph_t *graph, cleave_model_t *origin,
+                                               cleave_model_t **out_model, cleave_error_t *error);
 
 /* cleave_model_load of a file that accepts settings which the model script does not know: out_used[k] tells.
  */
-CLEAVE_MUST_USE cleave_status_t cleave_model_load_with(cleave_context_t *context, const char *path,
-                                                       const cleave_model_load_options_t *options,
-                                                       bool *out_used, cleave_model_t **out_model,
-                                                       cleave_error_t *error);
+CLEAVE_STATUS cleave_model_load_with(cleave_context_t *context, const char *path,
+                                     const cleave_model_load_options_t *options, bool *out_used,
+                                     cleave_model_t **out_model, cleave_error_t *error);
 
 /* Gives the values of a model the ranges of a file, before anybody else sees the model. */
-CLEAVE_MUST_USE cleave_status_t cleave_model_read_ranges(cleave_model_t *model, const char *path,
-                                                         cleave_error_t *error);
+CLEAVE_STATUS cleave_model_read_ranges(cleave_model_t *model, const char *path, cleave_error_t *error);
 
 /* cleave_model_bind if negative dims stay open, and so does what nothing tells: for rules to look at. */
-CLEAVE_MUST_USE cleave_status_t cleave_model_bind_partly(cleave_model_t *model,
-                                                         const cleave_tensor_view_t *const *inputs,
-                                                         size_t input_count, cleave_model_t **out_model,
-                                                         cleave_error_t *error);
+CLEAVE_STATUS cleave_model_bind_partly(cleave_model_t *model, const cleave_tensor_view_t *const *inputs,
+                                       size_t input_count, cleave_model_t **out_model, cleave_error_t *error);
 
 /* cleave_model_partition for a graph, which must outlive the plan. `options` may be NULL. *out_script_ms (may
  * be NULL): milliseconds spent on loading the rule files. */
-CLEAVE_MUST_USE cleave_status_t cleave_graph_partition(const cleave_graph_t *graph,
-                                                       const cleave_partition_request_t *request,
-                                                       const cleave_rule_list_options_t *options,
-                                                       cleave_plan_t **out_plan, double *out_script_ms,
-                                                       cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_partition(const cleave_graph_t *graph, const cleave_partition_request_t *request,
+                                     const cleave_rule_list_options_t *options, cleave_plan_t **out_plan,
+                                     double *out_script_ms, cleave_error_t *error);
 
 #endif /* CLEAVE_RUNTIME_MODEL_MODEL_H */

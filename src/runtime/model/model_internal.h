@@ -27,7 +27,7 @@ struct cleave_model {
 };
 
 /* A model of a context and of a graph, which it takes over, also when it fails; the graph may come later. */
-CLEAVE_MUST_USE cleave_status_t cleave_model_wrap_take(cleave_context_t *context, cleave_graph_t *graph,
-                                                       cleave_model_t **out_model, cleave_error_t *error);
+CLEAVE_STATUS cleave_model_wrap_take(cleave_context_t *context, cleave_graph_t *graph,
+                                     cleave_model_t **out_model, cleave_error_t *error);
 
 #endif /* CLEAVE_RUNTIME_MODEL_MODEL_INTERNAL_H */

@@ -38,34 +38,29 @@ typedef struct cleave_rule_list_options {
 /* Loads the rule files of a request, for models of `context`; `options` may be NULL. Without sources there is
  * one region rule over all that the request's backend supports (`cpu` and NULL: none). The backend's name
  * must outlive the list, which must be deinitialised also when this fails. */
-CLEAVE_MUST_USE cleave_status_t cleave_rule_list_load(cleave_rule_list_t *list, cleave_context_t *context,
-                                                      const cleave_partition_request_t *request,
-                                                      const cleave_rule_list_options_t *options,
-                                                      cleave_error_t *error);
+CLEAVE_STATUS cleave_rule_list_load(cleave_rule_list_t *list, cleave_context_t *context,
+                                    const cleave_partition_request_t *request,
+                                    const cleave_rule_list_options_t *options, cleave_error_t *error);
 void cleave_rule_list_deinit(cleave_rule_list_t *list);
 
 /* Options that ask the backends of the registry; `supports` is of the graph that is asked about. */
 cleave_partition_options_t cleave_rule_list_ask(const cleave_rule_list_t *list, cleave_supports_t *supports);
 /* For cleave_transform_options_t.fold. */
-CLEAVE_MUST_USE cleave_status_t cleave_rule_list_fold(void *context, cleave_graph_t *graph,
-                                                      cleave_error_t *error);
+CLEAVE_STATUS cleave_rule_list_fold(void *context, cleave_graph_t *graph, cleave_error_t *error);
 
 /* What such rules did, once more: the changes of a log on a copy of the graph that they were made to, which
  * must outlive it (cleave_transform_replay). */
-CLEAVE_MUST_USE cleave_status_t cleave_graph_replay(const cleave_graph_t *graph, const cleave_edits_t *edits,
-                                                    cleave_graph_t **out_graph, cleave_error_t *error);
+CLEAVE_STATUS cleave_graph_replay(const cleave_graph_t *graph, const cleave_edits_t *edits,
+                                  cleave_graph_t **out_graph, cleave_error_t *error);
 
 /* Runs the rules of a list over a graph, which must outlive the plan; backends are asked through the
  * registry. A list without rulesets gives a plan of single nodes. */
-CLEAVE_MUST_USE cleave_status_t cleave_rule_list_partition(const cleave_rule_list_t *list,
-                                                           const cleave_graph_t *graph,
-                                                           cleave_plan_t **out_plan, cleave_error_t *error);
+CLEAVE_STATUS cleave_rule_list_partition(const cleave_rule_list_t *list, const cleave_graph_t *graph,
+                                         cleave_plan_t **out_plan, cleave_error_t *error);
 
 /* Why the regions of a plan end where they end. `graph` is the one that the plan is about: rules that change
  * graphs do not run. */
-CLEAVE_MUST_USE cleave_status_t cleave_rule_list_report(const cleave_rule_list_t *list,
-                                                        const cleave_graph_t *graph,
-                                                        cleave_boundary_report_t **out_report,
-                                                        cleave_error_t *error);
+CLEAVE_STATUS cleave_rule_list_report(const cleave_rule_list_t *list, const cleave_graph_t *graph,
+                                      cleave_boundary_report_t **out_report, cleave_error_t *error);
 
 #endif /* CLEAVE_RUNTIME_MODEL_RULE_LIST_H */

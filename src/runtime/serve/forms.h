@@ -6,7 +6,7 @@
 #ifndef CLEAVE_RUNTIME_SERVE_FORMS_H
 #define CLEAVE_RUNTIME_SERVE_FORMS_H
 
-#include "cleave/cleave.h"
+#include "base/status.h"
 
 enum { CLEAVE_MAX_BATCH = 1024, CLEAVE_MAX_FORMS = 12 }; /* 1, 2, 4, ..., 1024, and a limit in between */
 
@@ -32,8 +32,8 @@ typedef struct cleave_form_source {
 
 /* Forms for up to `limit` requests, 1 to CLEAVE_MAX_BATCH. Also if it fails, they must be deinitialised.
  * Errors are those of cleave_server_create. */
-CLEAVE_MUST_USE cleave_status_t cleave_forms_init(cleave_forms_t *forms, const cleave_form_source_t *source,
-                                                  uint32_t limit, cleave_error_t *error);
+CLEAVE_STATUS cleave_forms_init(cleave_forms_t *forms, const cleave_form_source_t *source, uint32_t limit,
+                                cleave_error_t *error);
 void cleave_forms_deinit(cleave_forms_t *forms);
 
 /* The largest form that `waiting` (at least 1) requests fill. */

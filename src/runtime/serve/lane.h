@@ -35,8 +35,7 @@ typedef struct cleave_queue {
   bool is_ending;
 } cleave_queue_t;
 
-CLEAVE_MUST_USE cleave_status_t cleave_queue_init(cleave_queue_t *queue, uint64_t window_ns,
-                                                  cleave_error_t *error);
+CLEAVE_STATUS cleave_queue_init(cleave_queue_t *queue, uint64_t window_ns, cleave_error_t *error);
 void cleave_queue_deinit(cleave_queue_t *queue);
 
 /* Puts a request behind the others and waits for its answer. */
@@ -69,10 +68,8 @@ typedef struct cleave_lane {
 } cleave_lane_t;
 
 /* Compiles. `forms` and `queue` must outlive the lane. Also if it fails, it must be deinitialised. */
-CLEAVE_MUST_USE cleave_status_t cleave_lane_init(cleave_lane_t *lane, const cleave_forms_t *forms,
-                                                 cleave_queue_t *queue,
-                                                 const cleave_session_options_t *options,
-                                                 cleave_error_t *error);
+CLEAVE_STATUS cleave_lane_init(cleave_lane_t *lane, const cleave_forms_t *forms, cleave_queue_t *queue,
+                               const cleave_session_options_t *options, cleave_error_t *error);
 void cleave_lane_deinit(cleave_lane_t *lane);
 
 /* Takes, runs and answers requests until the queue ends. A thread's function; `context` is the lane. */

@@ -7,9 +7,8 @@
 #include "runtime/serve/forms.h"
 
 /* cleave_server_create, also for settings that serve the model script and no rule file (source->known). */
-CLEAVE_MUST_USE cleave_status_t cleave_server_create_from(const cleave_form_source_t *source,
-                                                          const cleave_server_options_t *options,
-                                                          cleave_server_t **out_server,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_server_create_from(const cleave_form_source_t *source,
+                                        const cleave_server_options_t *options, cleave_server_t **out_server,
+                                        cleave_error_t *error);
 
 #endif /* CLEAVE_RUNTIME_SERVE_SERVER_H */

@@ -20,10 +20,10 @@
  * gives dtype and shape of graph input k as for cleave_graph_bind (src/runtime/model/bind.h); its data is not
  * used. Options may be NULL. CLEAVE_ERROR_UNSUPPORTED names the operator, node and reason if a node runs
  * nowhere. */
-CLEAVE_MUST_USE cleave_status_t cleave_session_create_planned(
-    const cleave_graph_t *graph, const cleave_plan_t *plan, const cleave_tensor_view_t *const *inputs,
-    size_t input_count, const cleave_session_options_t *options, cleave_session_t **out_session,
-    cleave_error_t *error);
+CLEAVE_STATUS cleave_session_create_planned(const cleave_graph_t *graph, const cleave_plan_t *plan,
+                                            const cleave_tensor_view_t *const *inputs, size_t input_count,
+                                            const cleave_session_options_t *options,
+                                            cleave_session_t **out_session, cleave_error_t *error);
 
 /* The graph that runs: the caller's, or the bound copy of it. */
 const cleave_graph_t *cleave_session_graph(const cleave_session_t *session);

@@ -20,15 +20,14 @@ typedef struct cleave_callback {
 } cleave_callback_t;
 
 /* Runs the body of a call for a rule, with handles of `graph`. */
-CLEAVE_MUST_USE cleave_status_t cleave_callback_call(const cleave_script_rule_t *rule,
-                                                     const cleave_graph_t *graph,
-                                                     const cleave_callback_t *call, cleave_error_t *error);
+CLEAVE_STATUS cleave_callback_call(const cleave_script_rule_t *rule, const cleave_graph_t *graph,
+                                   const cleave_callback_t *call, cleave_error_t *error);
 
 /* The same for functions that change the editor's graph: `builder`, all zero, is the `g` that they get.
  * Handles of the call are stale in the next one, because the graph changes in between. */
-CLEAVE_MUST_USE cleave_status_t cleave_callback_edit(const cleave_script_rule_t *rule,
-                                                     cleave_builder_t *builder, cleave_editor_t *editor,
-                                                     const cleave_callback_t *call, cleave_error_t *error);
+CLEAVE_STATUS cleave_callback_edit(const cleave_script_rule_t *rule, cleave_builder_t *builder,
+                                   cleave_editor_t *editor, const cleave_callback_t *call,
+                                   cleave_error_t *error);
 
 /* Pushes the function that a reference of cleave_script_rule_t stands for. */
 void cleave_callback_push(lua_State *state, int reference);

@@ -94,8 +94,8 @@ const cleave_declared_t *cleave_rules_declared(const cleave_rules_t *rules);
 
 /* Builds the graph of one of its tests, with types inferred; the caller owns it. The function runs with the
  * budget of loading a file; errors carry its file:line and the test's name. */
-CLEAVE_MUST_USE cleave_status_t cleave_rules_build_test(cleave_rules_t *rules, const cleave_rule_test_t *test,
-                                                        cleave_graph_t **out_graph, cleave_error_t *error);
+CLEAVE_STATUS cleave_rules_build_test(cleave_rules_t *rules, const cleave_rule_test_t *test,
+                                      cleave_graph_t **out_graph, cleave_error_t *error);
 
 /* Something in a rule file that an author would like to know. */
 typedef enum cleave_lint_level {
@@ -114,8 +114,7 @@ typedef struct cleave_lint {
 
 /* Finds likely mistakes in the source of the file and its rules (lua/cleave/lint.lua). The lints are in
  * `arena`. */
-CLEAVE_MUST_USE cleave_status_t cleave_rules_lint(cleave_rules_t *rules, cleave_arena_t *arena,
-                                                  const cleave_lint_t **out_lints, uint32_t *out_count,
-                                                  cleave_error_t *error);
+CLEAVE_STATUS cleave_rules_lint(cleave_rules_t *rules, cleave_arena_t *arena, const cleave_lint_t **out_lints,
+                                uint32_t *out_count, cleave_error_t *error);
 
 #endif /* CLEAVE_SCRIPT_RULES_DECLARED_H */

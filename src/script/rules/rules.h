@@ -27,22 +27,21 @@ typedef struct cleave_rules_listener {
  * source from memory may not. CLEAVE_ERROR_RULE with file:line for everything that is wrong in it. A setting
  * that no option of the file declares is not an error here. `settings` and `listener` may be NULL; the
  * listener is told of files also if the load fails. */
-CLEAVE_MUST_USE cleave_status_t cleave_rules_load(cleave_context_t *context,
-                                                  const cleave_rule_source_t *source,
-                                                  const cleave_script_settings_t *settings,
-                                                  const cleave_rules_listener_t *listener,
-                                                  cleave_rules_t **out_rules, cleave_error_t *error);
+CLEAVE_STATUS cleave_rules_load(cleave_context_t *context, const cleave_rule_source_t *source,
+                                const cleave_script_settings_t *settings,
+                                const cleave_rules_listener_t *listener, cleave_rules_t **out_rules,
+                                cleave_error_t *error);
 /* A rule file that is built in, by its path in the source tree ("lua/cleave/gradients/all.lua"), wherever the
  * process runs, and with its options as they are declared. */
-CLEAVE_MUST_USE cleave_status_t cleave_rules_load_embedded(cleave_context_t *context, const char *name,
-                                                           cleave_rules_t **out_rules, cleave_error_t *error);
+CLEAVE_STATUS cleave_rules_load_embedded(cleave_context_t *context, const char *name,
+                                         cleave_rules_t **out_rules, cleave_error_t *error);
 /* The rules of the library `name` that is loaded in the context, or the one that "name/part" means: passes
  * run on the library, each partitioner is a ruleset on the backend that it asks for. All settings are options
  * for the library. *out_rules is NULL if no library of that name brings rules; CLEAVE_ERROR_RULE if it has no
  * such part. `settings` may be NULL. */
-CLEAVE_MUST_USE cleave_status_t cleave_rules_load_library(cleave_context_t *context, const char *name,
-                                                          const cleave_script_settings_t *settings,
-                                                          cleave_rules_t **out_rules, cleave_error_t *error);
+CLEAVE_STATUS cleave_rules_load_library(cleave_context_t *context, const char *name,
+                                        const cleave_script_settings_t *settings, cleave_rules_t **out_rules,
+                                        cleave_error_t *error);
 
 /* The files that were read, as paths that can be opened: the rule file, then what it included. None for a
  * shipped rule file or a source from memory. */

@@ -132,16 +132,16 @@ typedef struct cleave_script {
 
 /* Makes an interpreter with no script in it. `path` is for messages; `register_host` fills the table on top
  * of the stack with the C functions that the host's own modules get (script/sandbox/host.h). */
-CLEAVE_MUST_USE cleave_status_t cleave_script_create(const char *path, cleave_status_t failure,
-                                                     void (*register_host)(lua_State *state),
-                                                     cleave_script_t **out_script, cleave_error_t *error);
+CLEAVE_STATUS cleave_script_create(const char *path, cleave_status_t failure,
+                                   void (*register_host)(lua_State *state), cleave_script_t **out_script,
+                                   cleave_error_t *error);
 void cleave_script_destroy(cleave_script_t *script);
 
 /* Runs `body(state, context)` protected, with a budget in milliseconds. Everything that touches Lua runs in
  * such a body. An error becomes file:line, rule and message in `error`. Not reentrant. */
 typedef void (*cleave_script_body_t)(lua_State *state, void *context);
-CLEAVE_MUST_USE cleave_status_t cleave_script_call(cleave_script_t *script, cleave_script_body_t body,
-                                                   void *context, uint32_t budget, cleave_error_t *error);
+CLEAVE_STATUS cleave_script_call(cleave_script_t *script, cleave_script_body_t body, void *context,
+                                 uint32_t budget, cleave_error_t *error);
 
 /* Names the rule at work for messages; kind NULL: none. The strings must stay valid until the next call. */
 void cleave_script_set_rule(cleave_script_t *script, const char *kind, const char *name, int place);

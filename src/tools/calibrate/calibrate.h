@@ -27,15 +27,12 @@ typedef struct cleave_calibration cleave_calibration_t;
 
 /* Compiles the graph, which is borrowed and must outlive the calibration, for inputs of these types, one per
  * input; data is not looked at. */
-CLEAVE_MUST_USE cleave_status_t cleave_calibration_create(const cleave_graph_t *graph,
-                                                          const cleave_tensor_view_t *inputs, size_t count,
-                                                          const cleave_calibration_options_t *options,
-                                                          cleave_calibration_t **out_calibration,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_calibration_create(const cleave_graph_t *graph, const cleave_tensor_view_t *inputs,
+                                        size_t count, const cleave_calibration_options_t *options,
+                                        cleave_calibration_t **out_calibration, cleave_error_t *error);
 /* Runs once on inputs of those types, and looks at the values. */
-CLEAVE_MUST_USE cleave_status_t cleave_calibration_run(cleave_calibration_t *calibration,
-                                                       const cleave_tensor_view_t *inputs,
-                                                       cleave_error_t *error);
+CLEAVE_STATUS cleave_calibration_run(cleave_calibration_t *calibration, const cleave_tensor_view_t *inputs,
+                                     cleave_error_t *error);
 /* Sets the ranges of `graph`: the one that was given, or a copy with the same values. Values without a finite
  * number get none. Returns how many got one. */
 uint32_t cleave_calibration_set(const cleave_calibration_t *calibration, cleave_graph_t *graph);

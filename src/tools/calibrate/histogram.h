@@ -22,7 +22,7 @@ typedef struct cleave_histogram {
 } cleave_histogram_t;
 
 /* All zero is an empty histogram of min and max alone; this makes one with bins. */
-CLEAVE_MUST_USE cleave_status_t cleave_histogram_init(cleave_histogram_t *histogram, cleave_error_t *error);
+CLEAVE_STATUS cleave_histogram_init(cleave_histogram_t *histogram, cleave_error_t *error);
 void cleave_histogram_deinit(cleave_histogram_t *histogram);
 
 /* Adds so many floats, which need not be aligned: inputs may lie in mapped files. */

@@ -57,10 +57,8 @@ typedef struct cleave_precision_report {
 
 /* The report must be deinitialised also when this fails. Parts whose nodes have no name of their own, or one
  * that the option cannot hold (commas, `*`), are left in the low precision. */
-CLEAVE_MUST_USE cleave_status_t cleave_precision_find(const cleave_graph_t *graph,
-                                                      const cleave_precision_options_t *options,
-                                                      cleave_precision_report_t *out_report,
-                                                      cleave_error_t *error);
+CLEAVE_STATUS cleave_precision_find(const cleave_graph_t *graph, const cleave_precision_options_t *options,
+                                    cleave_precision_report_t *out_report, cleave_error_t *error);
 /* Whether the form found is not faster than float32, which is exact: the lower precision is of no use then.
  * False if no region is in the low precision. */
 bool cleave_precision_prefers_float(const cleave_precision_report_t *report);

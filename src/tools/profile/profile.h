@@ -26,15 +26,15 @@ typedef struct cleave_profile {
 } cleave_profile_t;
 
 /* Adds the times of the session's last run; the session must profile. `plan` NULL: no rules. */
-CLEAVE_MUST_USE cleave_status_t cleave_profile_add(cleave_profile_t *profile, const cleave_session_t *session,
-                                                   const cleave_plan_t *plan, cleave_error_t *error);
+CLEAVE_STATUS cleave_profile_add(cleave_profile_t *profile, const cleave_session_t *session,
+                                 const cleave_plan_t *plan, cleave_error_t *error);
 /* Divides by the number of runs and sorts by time, longest first. Call once, before reading. */
 void cleave_profile_finish(cleave_profile_t *profile);
 void cleave_profile_deinit(cleave_profile_t *profile);
 
 /* Writes the last run as a Chrome trace: one event per region or node on the first line, what the backend
  * did inside on the second. */
-CLEAVE_MUST_USE cleave_status_t cleave_profile_write_trace(const char *path, const cleave_session_t *session,
-                                                           const cleave_plan_t *plan, cleave_error_t *error);
+CLEAVE_STATUS cleave_profile_write_trace(const char *path, const cleave_session_t *session,
+                                         const cleave_plan_t *plan, cleave_error_t *error);
 
 #endif /* CLEAVE_TOOLS_PROFILE_PROFILE_H */

@@ -85,58 +85,53 @@ typedef struct cleave_rule_check {
 
 /* Checks one file. Fails if the file does not load, or memory is short; results so far stay. The check
  * must be deinitialised also then. `options` may be NULL: no settings, one thread. */
-CLEAVE_MUST_USE cleave_status_t cleave_rule_check_run(const cleave_rule_source_t *source,
-                                                      const cleave_rule_check_options_t *options,
-                                                      cleave_rule_check_t *out_check, cleave_error_t *error);
+CLEAVE_STATUS cleave_rule_check_run(const cleave_rule_source_t *source,
+                                    const cleave_rule_check_options_t *options,
+                                    cleave_rule_check_t *out_check, cleave_error_t *error);
 void cleave_rule_check_deinit(cleave_rule_check_t *check);
 
 /* ---- parts (rule_load.c, rule_count.c, rule_expect.c, rule_equal.c, rule_gradient.c, rule_reach.c):
  * `options` are never NULL there ---- */
 
 /* Compares a plan with what a test expects; appends to `report` what is not met. Nothing: all is. */
-CLEAVE_MUST_USE cleave_status_t cleave_rule_expect(const cleave_rule_list_t *list,
-                                                   const cleave_rule_test_t *test, const cleave_plan_t *plan,
-                                                   cleave_text_t *report, cleave_error_t *error);
+CLEAVE_STATUS cleave_rule_expect(const cleave_rule_list_t *list, const cleave_rule_test_t *test,
+                                 const cleave_plan_t *plan, cleave_text_t *report, cleave_error_t *error);
 
 /* A tensor for an input of a test's graph, as the test says; open sizes are 2. The caller releases it. */
-CLEAVE_MUST_USE cleave_status_t cleave_rule_draw_input(const cleave_rule_test_t *test,
-                                                       const cleave_graph_t *graph, size_t index,
-                                                       cleave_tensor_t **out_tensor, cleave_error_t *error);
+CLEAVE_STATUS cleave_rule_draw_input(const cleave_rule_test_t *test, const cleave_graph_t *graph,
+                                     size_t index, cleave_tensor_t **out_tensor, cleave_error_t *error);
 
 /* Gives the values of a test's graph the ranges of a run on such inputs. */
-CLEAVE_MUST_USE cleave_status_t cleave_rule_calibrate(const cleave_rule_test_t *test, cleave_graph_t *graph,
-                                                      int32_t threads, cleave_error_t *error);
+CLEAVE_STATUS cleave_rule_calibrate(const cleave_rule_test_t *test, cleave_graph_t *graph, int32_t threads,
+                                    cleave_error_t *error);
 
 /* Runs a plan and the plan's source, and compares; appends to `report` what differs, or why nothing could be
  * compared. `options` may be NULL. */
-CLEAVE_MUST_USE cleave_status_t cleave_rule_equal(const cleave_rule_test_t *test, const cleave_plan_t *plan,
-                                                  const cleave_rule_check_options_t *options,
-                                                  cleave_text_t *report, cleave_error_t *error);
+CLEAVE_STATUS cleave_rule_equal(const cleave_rule_test_t *test, const cleave_plan_t *plan,
+                                const cleave_rule_check_options_t *options, cleave_text_t *report,
+                                cleave_error_t *error);
 
 /* Compares the gradients of the test's inputs by the rules of a list, and those that come with cleave, with
  * finite differences; appends to `report` what differs, or why nothing could be compared. */
-CLEAVE_MUST_USE cleave_status_t cleave_rule_gradient(const cleave_rule_list_t *list,
-                                                     const cleave_rule_test_t *test,
-                                                     const cleave_graph_t *graph, int32_t threads,
-                                                     cleave_text_t *report, cleave_error_t *error);
+CLEAVE_STATUS cleave_rule_gradient(const cleave_rule_list_t *list, const cleave_rule_test_t *test,
+                                   const cleave_graph_t *graph, int32_t threads, cleave_text_t *report,
+                                   cleave_error_t *error);
 
 /* Adds lints about rules that never got a match, on the graphs of the tests and on the models; the counts of
  * `check->reach` for tests are there already. */
-CLEAVE_MUST_USE cleave_status_t cleave_rule_lint_reach(cleave_rule_check_t *check,
-                                                       const cleave_rule_source_t *source,
-                                                       const cleave_rule_check_options_t *options,
-                                                       cleave_error_t *error);
+CLEAVE_STATUS cleave_rule_lint_reach(cleave_rule_check_t *check, const cleave_rule_source_t *source,
+                                     const cleave_rule_check_options_t *options, cleave_error_t *error);
 
 /* A file loaded with settings of which later ones win, and with those of a test (may be NULL) after them;
  * settings that the file does not declare are passed over. The list must be deinitialised. */
-CLEAVE_MUST_USE cleave_status_t cleave_rule_check_load(const cleave_rule_source_t *source,
-                                                       const cleave_rule_check_options_t *options,
-                                                       const cleave_rule_test_t *test,
-                                                       cleave_rule_list_t *list, cleave_error_t *error);
+CLEAVE_STATUS cleave_rule_check_load(const cleave_rule_source_t *source,
+                                     const cleave_rule_check_options_t *options,
+                                     const cleave_rule_test_t *test, cleave_rule_list_t *list,
+                                     cleave_error_t *error);
 
 /* Graph of a test in `list`, as models are. */
-CLEAVE_MUST_USE cleave_status_t cleave_rule_check_build(cleave_rule_list_t *list, uint32_t test_index,
-                                                        cleave_graph_t **out_graph, cleave_error_t *error);
+CLEAVE_STATUS cleave_rule_check_build(cleave_rule_list_t *list, uint32_t test_index,
+                                      cleave_graph_t **out_graph, cleave_error_t *error);
 
 /* Are all backends in this program that the rules of a list would ask? If not: why. */
 bool cleave_rule_check_can_run(const cleave_rule_list_t *list, cleave_error_t *reason);
@@ -145,7 +140,7 @@ bool cleave_rule_check_can_run(const cleave_rule_list_t *list, cleave_error_t *r
 void cleave_rule_check_count_gradients(cleave_rule_check_t *check, const cleave_rule_list_t *list);
 
 /* Appends to the counts of a check what a plan says. */
-CLEAVE_MUST_USE cleave_status_t cleave_rule_check_count(cleave_rule_check_t *check, const cleave_plan_t *plan,
-                                                        bool is_model, cleave_error_t *error);
+CLEAVE_STATUS cleave_rule_check_count(cleave_rule_check_t *check, const cleave_plan_t *plan, bool is_model,
+                                      cleave_error_t *error);
 
 #endif /* CLEAVE_TOOLS_RULE_TESTS_RULE_CHECK_H */

@@ -19,9 +19,8 @@ typedef struct cleave_why_question {
 
 /* `plan` was made by rules like those of `list`, which are loaded afresh: they run once more over the plan's
  * graph, so that it is on record where regions stop. The plan must outlive the answer. */
-CLEAVE_MUST_USE cleave_status_t cleave_rule_list_why(const cleave_rule_list_t *list,
-                                                     const cleave_plan_t *plan,
-                                                     const cleave_why_question_t *question,
-                                                     cleave_why_t **out_why, cleave_error_t *error);
+CLEAVE_STATUS cleave_rule_list_why(const cleave_rule_list_t *list, const cleave_plan_t *plan,
+                                   const cleave_why_question_t *question, cleave_why_t **out_why,
+                                   cleave_error_t *error);
 
 #endif /* CLEAVE_TOOLS_RULE_TESTS_WHY_H */

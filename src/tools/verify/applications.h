@@ -22,9 +22,8 @@ typedef struct cleave_applications {
 } cleave_applications_t;
 
 /* None is allowed. Must be deinitialised also when this fails. */
-CLEAVE_MUST_USE cleave_status_t cleave_applications_list(const cleave_plan_t *plan,
-                                                         cleave_applications_t *out_applications,
-                                                         cleave_error_t *error);
+CLEAVE_STATUS cleave_applications_list(const cleave_plan_t *plan, cleave_applications_t *out_applications,
+                                       cleave_error_t *error);
 void cleave_applications_deinit(cleave_applications_t *applications);
 
 /* Its kind, index and rule; all else is 0. */

@@ -70,10 +70,9 @@ typedef struct cleave_bisect_report {
 
 /* Searches. The list's `allow` is used here, and NULL afterwards. The report must be deinitialised also when
  * this fails. */
-CLEAVE_MUST_USE cleave_status_t cleave_rules_bisect(cleave_rule_list_t *list, const cleave_graph_t *graph,
-                                                    const cleave_bisect_options_t *options,
-                                                    cleave_bisect_report_t *out_report,
-                                                    cleave_error_t *error);
+CLEAVE_STATUS cleave_rules_bisect(cleave_rule_list_t *list, const cleave_graph_t *graph,
+                                  const cleave_bisect_options_t *options, cleave_bisect_report_t *out_report,
+                                  cleave_error_t *error);
 void cleave_bisect_report_deinit(cleave_bisect_report_t *report);
 
 #endif /* CLEAVE_TOOLS_VERIFY_BISECT_H */

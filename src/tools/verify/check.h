@@ -29,10 +29,9 @@ typedef struct cleave_check_result {
 
 /* Compares one tensor; `actual` is borrowed during the call. Other dtype or shape: no match. Reference data
  * of ONNX's tests that stores bfloat16 as uint16 is taken as bfloat16. */
-CLEAVE_MUST_USE cleave_status_t cleave_check_tensor(const cleave_tensor_view_t *actual,
-                                                    const cleave_tensor_t *expected,
-                                                    const cleave_check_tolerance_t *tolerance,
-                                                    cleave_check_result_t *out_result, cleave_error_t *error);
+CLEAVE_STATUS cleave_check_tensor(const cleave_tensor_view_t *actual, const cleave_tensor_t *expected,
+                                  const cleave_check_tolerance_t *tolerance,
+                                  cleave_check_result_t *out_result, cleave_error_t *error);
 
 /* One line on what does not match: "output 'y': 3 of 120 values differ, first at [0, 2, 1]: found 1.5,
  * expected 1.25" or the types that differ. Nothing is appended if it matches. */
@@ -41,14 +40,13 @@ void cleave_check_explain(const char *name, const cleave_tensor_view_t *actual,
                           cleave_text_t *text);
 
 /* A tensor of its own with what an output of a session holds. The caller releases it. */
-CLEAVE_MUST_USE cleave_status_t cleave_check_copy(const cleave_tensor_view_t *view,
-                                                  cleave_tensor_t **out_tensor, cleave_error_t *error);
+CLEAVE_STATUS cleave_check_copy(const cleave_tensor_view_t *view, cleave_tensor_t **out_tensor,
+                                cleave_error_t *error);
 
 /* Runs a graph unpartitioned, every node alone on `cpu`, and hands out copies of the outputs: `outputs` has
  * room for all of them; the caller releases each (NULL if it failed). */
-CLEAVE_MUST_USE cleave_status_t cleave_check_reference(const cleave_graph_t *graph,
-                                                       cleave_tensor_t *const *inputs, size_t input_count,
-                                                       int32_t threads, cleave_tensor_t **outputs,
-                                                       size_t output_count, cleave_error_t *error);
+CLEAVE_STATUS cleave_check_reference(const cleave_graph_t *graph, cleave_tensor_t *const *inputs,
+                                     size_t input_count, int32_t threads, cleave_tensor_t **outputs,
+                                     size_t output_count, cleave_error_t *error);
 
 #endif /* CLEAVE_TOOLS_VERIFY_CHECK_H */

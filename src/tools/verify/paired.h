@@ -25,8 +25,8 @@ typedef struct cleave_paired_summary {
 
 /* Runs both once, in the other order from time to time, and adds the pair; nothing when there are
  * CLEAVE_PAIRED_MAX. The caller has run both before, so that both are warm. */
-CLEAVE_MUST_USE cleave_status_t cleave_paired_run(cleave_paired_t *paired, cleave_session_t *first,
-                                                  cleave_session_t *second, cleave_error_t *error);
+CLEAVE_STATUS cleave_paired_run(cleave_paired_t *paired, cleave_session_t *first, cleave_session_t *second,
+                                cleave_error_t *error);
 
 /* The interval is that of the sign test: order statistics of the ratios, which assume nothing about how times
  * are distributed. */

@@ -32,11 +32,9 @@ int cleave_rounding_digits(const cleave_plan_region_t *regions, size_t count);
  * of the largest values, and only if that is not enough with what rounding does, which is measured once.
  * Where numbers are quantized, 8-bit integers may be the next ones, and what comes of that is measured, too;
  * all other integers are compared exactly. */
-CLEAVE_MUST_USE cleave_status_t cleave_rounding_check(cleave_rounding_t *rounding, size_t index,
-                                                      const cleave_tensor_view_t *actual,
-                                                      const cleave_tensor_t *expected,
-                                                      cleave_check_result_t *out_result,
-                                                      cleave_error_t *error);
+CLEAVE_STATUS cleave_rounding_check(cleave_rounding_t *rounding, size_t index,
+                                    const cleave_tensor_view_t *actual, const cleave_tensor_t *expected,
+                                    cleave_check_result_t *out_result, cleave_error_t *error);
 void cleave_rounding_deinit(cleave_rounding_t *rounding);
 
 #endif /* CLEAVE_TOOLS_VERIFY_ROUNDING_H */

@@ -67,18 +67,15 @@ typedef struct cleave_verify_report {
 } cleave_verify_report_t;
 
 /* Compares with the tolerance that the options ask for, or what `rounding` finds out about output `index`. */
-CLEAVE_MUST_USE cleave_status_t cleave_verify_compare(const cleave_verify_options_t *options,
-                                                      cleave_rounding_t *rounding, size_t index,
-                                                      const cleave_tensor_view_t *actual,
-                                                      const cleave_tensor_t *expected,
-                                                      cleave_check_result_t *out_result,
-                                                      cleave_error_t *error);
+CLEAVE_STATUS cleave_verify_compare(const cleave_verify_options_t *options, cleave_rounding_t *rounding,
+                                    size_t index, const cleave_tensor_view_t *actual,
+                                    const cleave_tensor_t *expected, cleave_check_result_t *out_result,
+                                    cleave_error_t *error);
 
 /* Checks a plan whose graph has concrete input shapes. A difference is not an error: see the report, which
  * must be deinitialised also when this fails. */
-CLEAVE_MUST_USE cleave_status_t cleave_plan_verify(const cleave_plan_t *plan,
-                                                   const cleave_verify_options_t *options,
-                                                   cleave_verify_report_t *out_report, cleave_error_t *error);
+CLEAVE_STATUS cleave_plan_verify(const cleave_plan_t *plan, const cleave_verify_options_t *options,
+                                 cleave_verify_report_t *out_report, cleave_error_t *error);
 void cleave_verify_report_deinit(cleave_verify_report_t *report);
 
 #endif /* CLEAVE_TOOLS_VERIFY_VERIFY_H */

@@ -9,9 +9,8 @@
 /* Appends an item for every graph rule that changed something. Values that later rules or folding took away
  * are not compared: what replaced them is, with the value of the source at their place. Where a pass added
  * inputs, the items are SKIPPED. */
-CLEAVE_MUST_USE cleave_status_t cleave_verify_rewrites(const cleave_plan_t *plan,
-                                                       const cleave_verify_options_t *options,
-                                                       cleave_verify_report_t *report, cleave_error_t *error);
+CLEAVE_STATUS cleave_verify_rewrites(const cleave_plan_t *plan, const cleave_verify_options_t *options,
+                                     cleave_verify_report_t *report, cleave_error_t *error);
 
 /* rewrite_parts.c: What a rewrite took and what it put in its place, as two graphs that can run beside each
  * other. */
@@ -33,10 +32,9 @@ typedef struct cleave_rewrite_parts {
 /* Goes back in both graphs from pair `index` to values that both have: those that no rule touched, and the
  * other pairs. Both graphs share constants with the plan's, which must outlive them if they have custom
  * operators. The parts must be deinitialised also when this fails. */
-CLEAVE_MUST_USE cleave_status_t cleave_rewrite_parts_find(const cleave_plan_t *plan,
-                                                          const cleave_value_pair_t *pairs, size_t pair_count,
-                                                          size_t index, cleave_rewrite_parts_t *out_parts,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_rewrite_parts_find(const cleave_plan_t *plan, const cleave_value_pair_t *pairs,
+                                        size_t pair_count, size_t index, cleave_rewrite_parts_t *out_parts,
+                                        cleave_error_t *error);
 void cleave_rewrite_parts_deinit(cleave_rewrite_parts_t *parts);
 
 #endif /* CLEAVE_TOOLS_VERIFY_VERIFY_REWRITE_H */

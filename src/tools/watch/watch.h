@@ -8,9 +8,10 @@
 
 /* cleave_rules_watch_create if some settings have served elsewhere (`known`, as in
  * cleave_rule_list_options_t; may be NULL). */
-CLEAVE_MUST_USE cleave_status_t cleave_rules_watch_create_known(
-    cleave_model_t *model, const cleave_partition_request_t *request, const bool *known,
-    const cleave_rules_watch_options_t *options, cleave_rules_watch_t **out_watch, cleave_error_t *error);
+CLEAVE_STATUS cleave_rules_watch_create_known(cleave_model_t *model,
+                                              const cleave_partition_request_t *request, const bool *known,
+                                              const cleave_rules_watch_options_t *options,
+                                              cleave_rules_watch_t **out_watch, cleave_error_t *error);
 
 /* watch_measure.c: runs two sessions on the inputs that they are set to, and says how their outputs differ
  * and how long they take. */
@@ -23,8 +24,8 @@ typedef struct cleave_watch_measure {
 } cleave_watch_measure_t;
 
 /* Fills in what a reload says about outputs and times. CLEAVE_OK also if outputs differ. */
-CLEAVE_MUST_USE cleave_status_t cleave_watch_measure(const cleave_watch_measure_t *measure,
-                                                     cleave_reload_t *reload, cleave_error_t *error);
+CLEAVE_STATUS cleave_watch_measure(const cleave_watch_measure_t *measure, cleave_reload_t *reload,
+                                   cleave_error_t *error);
 
 /* What a reload says about times. A plan that decides as before has no change. */
 void cleave_watch_note_times(const cleave_paired_t *paired, cleave_reload_t *reload);

@@ -34,7 +34,7 @@ typedef struct cleave_onnx_call {
 } cleave_onnx_call_t;
 
 /* Rewrites a call of the default domain. CLEAVE_ERROR_UNSUPPORTED if the old form has no counterpart. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_canonicalise(cleave_onnx_call_t *call, cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_canonicalise(cleave_onnx_call_t *call, cleave_error_t *error);
 
 typedef cleave_status_t (*cleave_onnx_rewrite_t)(cleave_onnx_call_t *call, cleave_error_t *error);
 
@@ -51,8 +51,8 @@ typedef struct cleave_onnx_change {
 /* Input, or NONE. */
 cleave_value_t cleave_onnx_call_input(const cleave_onnx_call_t *call, uint32_t index);
 /* Sets an input; those left out before it become NONE. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_call_set_input(cleave_onnx_call_t *call, uint32_t index,
-                                                           cleave_value_t value, cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_call_set_input(cleave_onnx_call_t *call, uint32_t index, cleave_value_t value,
+                                         cleave_error_t *error);
 /* Attribute, or NULL. */
 const cleave_attribute_t *cleave_onnx_call_attribute(const cleave_onnx_call_t *call, const char *name);
 int64_t cleave_onnx_call_int(const cleave_onnx_call_t *call, const char *name, int64_t fallback);
@@ -62,12 +62,12 @@ const char *cleave_onnx_call_text(const cleave_onnx_call_t *call, const char *na
 const int64_t *cleave_onnx_call_ints(const cleave_onnx_call_t *call, const char *name, uint32_t *out_count);
 void cleave_onnx_call_remove(cleave_onnx_call_t *call, const char *name);
 /* Adds or replaces; name, lists and texts must live as long as the model. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_call_set(cleave_onnx_call_t *call, cleave_attribute_t attribute,
-                                                     cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_call_set_int(cleave_onnx_call_t *call, const char *name,
-                                                         int64_t value, cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_call_set_text(cleave_onnx_call_t *call, const char *name,
-                                                          const char *value, cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_call_set(cleave_onnx_call_t *call, cleave_attribute_t attribute,
+                                   cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_call_set_int(cleave_onnx_call_t *call, const char *name, int64_t value,
+                                       cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_call_set_text(cleave_onnx_call_t *call, const char *name, const char *value,
+                                        cleave_error_t *error);
 /* Does anything read output `index`? */
 bool cleave_onnx_call_output_used(const cleave_onnx_call_t *call, uint32_t index);
 /* Output `index` is this value. */
@@ -78,25 +78,23 @@ int32_t cleave_onnx_call_rank(const cleave_onnx_call_t *call, cleave_value_t val
 cleave_dtype_t cleave_onnx_call_dtype(const cleave_onnx_call_t *call, cleave_value_t value);
 
 /* int64 constant: a vector, or a scalar (rank 0, count 1). */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_call_ints_constant(cleave_onnx_call_t *call, int32_t rank,
-                                                               const int64_t *values, uint32_t count,
-                                                               cleave_value_t *out_value,
-                                                               cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_call_ints_constant(cleave_onnx_call_t *call, int32_t rank, const int64_t *values,
+                                             uint32_t count, cleave_value_t *out_value,
+                                             cleave_error_t *error);
 /* Scalar constant of a floating-point or integer dtype; float32 if it is UNKNOWN. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_call_number(cleave_onnx_call_t *call, cleave_dtype_t dtype,
-                                                        double number, cleave_value_t *out_value,
-                                                        cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_call_number(cleave_onnx_call_t *call, cleave_dtype_t dtype, double number,
+                                      cleave_value_t *out_value, cleave_error_t *error);
 /* A node of the default domain with one output, of which it becomes the producer. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_call_emit(cleave_onnx_call_t *call, const char *op_type,
-                                                      const cleave_value_t *inputs, uint32_t input_count,
-                                                      cleave_node_t *out_node, cleave_value_t *out_value,
-                                                      cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_call_emit(cleave_onnx_call_t *call, const char *op_type,
+                                    const cleave_value_t *inputs, uint32_t input_count,
+                                    cleave_node_t *out_node, cleave_value_t *out_value,
+                                    cleave_error_t *error);
 /* CLEAVE_ERROR_UNSUPPORTED: "node 'x': operator 'Y' of opset 6: <reason>". */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_call_refuse(const cleave_onnx_call_t *call, const char *reason,
-                                                        cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_call_refuse(const cleave_onnx_call_t *call, const char *reason,
+                                      cleave_error_t *error);
 /* Infers the type of a new node's outputs if the builder wants types; failures leave them unknown. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_builder_infer(cleave_onnx_builder_t *builder, cleave_node_t node,
-                                                          cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_builder_infer(cleave_onnx_builder_t *builder, cleave_node_t node,
+                                        cleave_error_t *error);
 
 /* The rewrites, by subject. */
 cleave_status_t cleave_onnx_rewrite_constant(cleave_onnx_call_t *call, cleave_error_t *error);

@@ -89,8 +89,7 @@ void cleave_lower_recurrent(cleave_lowering_t *lowering);
 /* The body of a node with the inputs, outputs and types of that node. `refused` is the element type that the
  * operator set has no form of this operator for; UNKNOWN if something else is the matter. *out_body stays
  * NULL, and *out_reason says why or stays NULL, if the operator has no body. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_lower(const cleave_graph_t *graph, cleave_node_t node,
-                                                  cleave_dtype_t refused, cleave_graph_t **out_body,
-                                                  const char **out_reason, cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_lower(const cleave_graph_t *graph, cleave_node_t node, cleave_dtype_t refused,
+                                cleave_graph_t **out_body, const char **out_reason, cleave_error_t *error);
 
 #endif /* CLEAVE_FORMATS_ONNX_WRITE_ONNX_LOWERING_H */

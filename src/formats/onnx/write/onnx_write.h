@@ -50,16 +50,14 @@ typedef struct cleave_onnx_record {
 } cleave_onnx_record_t;
 
 /* Adds to the domains that the model imports, each once; "" is there anyway. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_add_domain(cleave_onnx_writer_t *writer, const char *domain,
-                                                       cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_add_domain(cleave_onnx_writer_t *writer, const char *domain, cleave_error_t *error);
 
 /* Appends the NodeProtos of a level (onnx_write_nodes.c). */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_put_level(cleave_onnx_writer_t *writer, uint32_t group,
-                                                      uint32_t field, cleave_text_t *out,
-                                                      cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_put_level(cleave_onnx_writer_t *writer, uint32_t group, uint32_t field,
+                                    cleave_text_t *out, cleave_error_t *error);
 /* Appends the FunctionProto of a group. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_put_function(cleave_onnx_writer_t *writer, uint32_t group,
-                                                         cleave_text_t *out, cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_put_function(cleave_onnx_writer_t *writer, uint32_t group, cleave_text_t *out,
+                                       cleave_error_t *error);
 /* Appends OperatorSetIdProtos in field `field`. */
 void cleave_onnx_put_opsets(const cleave_onnx_writer_t *writer, uint32_t field, cleave_text_t *out);
 /* Identity: an output that has a second name. */
@@ -67,14 +65,13 @@ void cleave_onnx_put_identity(cleave_text_t *out, uint32_t field, const char *fr
 /* Constant. */
 void cleave_onnx_put_constant(cleave_text_t *out, uint32_t field, cleave_tensor_t *tensor, const char *name);
 /* Inputs and attributes as the graph has them. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_fill_record(cleave_onnx_record_t *record, cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_fill_record(cleave_onnx_record_t *record, cleave_error_t *error);
 /* The NodeProto of a record, under an operator's name, in field `field`. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_put_record(cleave_onnx_record_t *record, const char *op_type,
-                                                       const char *domain, bool is_main, uint32_t field,
-                                                       cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_put_record(cleave_onnx_record_t *record, const char *op_type, const char *domain,
+                                     bool is_main, uint32_t field, cleave_error_t *error);
 /* A node of the graph: as it is, in the form that the operator set has, or as a call of a function. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_put_node(cleave_onnx_record_t *record, bool is_main,
-                                                     uint32_t field, cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_put_node(cleave_onnx_record_t *record, bool is_main, uint32_t field,
+                                   cleave_error_t *error);
 
 /* Fields of a TensorProto: name, type, shape and data (raw, or texts). An empty name is left out. */
 void cleave_onnx_put_tensor(cleave_text_t *out, const cleave_tensor_t *tensor, const char *name);
@@ -86,24 +83,23 @@ void cleave_onnx_put_tensor_head(cleave_text_t *out, const cleave_tensor_t *tens
 bool cleave_onnx_has_four_bits(const cleave_onnx_writer_t *writer, cleave_value_t value);
 /* A tensor in that form, for nothing else than to be written: its dtype is a number of ONNX's, and its bytes
  * are those of pairs. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_make_four_bits(const cleave_tensor_t *tensor,
-                                                           cleave_tensor_t **out_tensor,
-                                                           cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_make_four_bits(const cleave_tensor_t *tensor, cleave_tensor_t **out_tensor,
+                                         cleave_error_t *error);
 
 /* Rewrites a record to its form in the writer's operator set, or sets its refusal (onnx_downgrade.c). */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_downgrade(cleave_onnx_record_t *record, cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_downgrade(cleave_onnx_record_t *record, cleave_error_t *error);
 /* Sets the refusal of a record that the operator set has no operator, attribute, input or type for; drops
  * attributes that say only what is the case there anyway (onnx_forms.c). */
 void cleave_onnx_check_form(cleave_onnx_record_t *record);
 
 /* A call of a function whose body spells the node, which was refused, with older operators
  * (onnx_write_lower.c). CLEAVE_ERROR_UNSUPPORTED: there is no such body. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_put_lowered(cleave_onnx_record_t *record, bool is_main,
-                                                        uint32_t field, cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_put_lowered(cleave_onnx_record_t *record, bool is_main, uint32_t field,
+                                      cleave_error_t *error);
 void cleave_onnx_functions_deinit(cleave_onnx_functions_t *functions);
 
 /* The state of writing `graph`: groups, names. Deinit after failures too. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_writer_init(cleave_onnx_writer_t *writer, cleave_error_t *error);
+CLEAVE_STATUS cleave_onnx_writer_init(cleave_onnx_writer_t *writer, cleave_error_t *error);
 void cleave_onnx_writer_deinit(cleave_onnx_writer_t *writer);
 
 #endif /* CLEAVE_FORMATS_ONNX_WRITE_ONNX_WRITE_H */
