@@ -133,6 +133,13 @@ CLEAVE_STATUS cleave_infer_set_elements(cleave_infer_t *infer, cleave_fact_t *fa
                                         const cleave_element_t *elements, int64_t count,
                                         cleave_error_t *error);
 
+/* infer_types.c: states types of ports, "F[bn4] F[b?n] > L[?3]": the inputs, '>', the outputs, with blanks
+ * between them. A port is a dtype: a small letter, the same wherever that letter is, B bool, F float32, I
+ * int32, L int64, U uint8, '-' if nothing is said; then ":s" if its shape is the same wherever that letter
+ * is; then sizes: a small letter likewise, a digit, '?' if nothing is said, and '*' at the end if there may
+ * be more. */
+CLEAVE_STATUS cleave_infer_types(cleave_infer_t *infer, const char *types, cleave_error_t *error);
+
 /* NumPy broadcast of the operands into `output`, and back. */
 CLEAVE_STATUS cleave_infer_broadcast(cleave_infer_t *infer, cleave_fact_t *const *operands,
                                      uint32_t operand_count, cleave_fact_t *output, cleave_error_t *error);

@@ -151,14 +151,8 @@ static cleave_status_t check_mask(cleave_infer_t *infer, const sizes_t *sizes, c
 }
 
 cleave_status_t cleave_infer_attention(cleave_infer_t *infer, cleave_error_t *error) {
-  cleave_fact_t *q = cleave_infer_input(infer, Q);
-  cleave_fact_t *v = cleave_infer_input(infer, V);
   sizes_t sizes = {.batch = CLEAVE_DIM_UNKNOWN};
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, q, cleave_infer_input(infer, K), error));
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, q, cleave_infer_output(infer, Y), error));
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, q, cleave_infer_output(infer, PRESENT_KEY), error));
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, v, cleave_infer_output(infer, PRESENT_VALUE), error));
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, q, cleave_infer_output(infer, SCORES), error));
+  CLEAVE_TRY(cleave_infer_types(infer, "q q v > q q v q", error));
   int32_t rank = -1;
   for (uint32_t k = Q; k <= V; k++) {
     int32_t found = cleave_fact_rank(cleave_infer_input(infer, k));

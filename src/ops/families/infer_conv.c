@@ -92,39 +92,20 @@ static cleave_status_t conv_shapes(cleave_infer_t *infer, cleave_fact_t *data, c
 }
 
 cleave_status_t cleave_infer_conv(cleave_infer_t *infer, cleave_error_t *error) {
-  cleave_fact_t *data = cleave_infer_input(infer, 0);
-  cleave_fact_t *weight = cleave_infer_input(infer, 1);
-  cleave_fact_t *bias = cleave_infer_input(infer, 2);
-  cleave_fact_t *output = cleave_infer_output(infer, 0);
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, weight, output, error));
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, data, output, error));
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, data, weight, error));
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, data, bias, error));
-  return conv_shapes(infer, data, weight, bias, error);
+  CLEAVE_TRY(cleave_infer_types(infer, "x x x > x", error));
+  return conv_shapes(infer, cleave_infer_input(infer, 0), cleave_infer_input(infer, 1),
+                     cleave_infer_input(infer, 2), error);
 }
 
 cleave_status_t cleave_infer_conv_integer(cleave_infer_t *infer, cleave_error_t *error) {
-  cleave_fact_t *data = cleave_infer_input(infer, 0);
-  cleave_fact_t *weight = cleave_infer_input(infer, 1);
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, data, cleave_infer_input(infer, 2), error));
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, weight, cleave_infer_input(infer, 3), error));
-  CLEAVE_TRY(cleave_infer_set_dtype(infer, cleave_infer_output(infer, 0), CLEAVE_DTYPE_I32, error));
-  return conv_shapes(infer, data, weight, NULL, error);
+  CLEAVE_TRY(cleave_infer_types(infer, "x w x w > I", error));
+  return conv_shapes(infer, cleave_infer_input(infer, 0), cleave_infer_input(infer, 1), NULL, error);
 }
 
 cleave_status_t cleave_infer_qlinear_conv(cleave_infer_t *infer, cleave_error_t *error) {
-  cleave_fact_t *data = cleave_infer_input(infer, 0);
-  cleave_fact_t *weight = cleave_infer_input(infer, 3);
-  cleave_fact_t *bias = cleave_infer_input(infer, 8);
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, data, cleave_infer_input(infer, 2), error));
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, weight, cleave_infer_input(infer, 5), error));
-  CLEAVE_TRY(
-      cleave_infer_same_dtype(infer, cleave_infer_input(infer, 7), cleave_infer_output(infer, 0), error));
-  for (uint32_t k = 1; k <= 7; k += k == 4 ? 2 : 3) { /* the scales: 1, 4, 6 */
-    CLEAVE_TRY(cleave_infer_set_dtype(infer, cleave_infer_input(infer, k), CLEAVE_DTYPE_F32, error));
-  }
-  CLEAVE_TRY(cleave_infer_set_dtype(infer, bias, CLEAVE_DTYPE_I32, error));
-  return conv_shapes(infer, data, weight, bias, error);
+  CLEAVE_TRY(cleave_infer_types(infer, "x F x w F w F y I > y", error));
+  return conv_shapes(infer, cleave_infer_input(infer, 0), cleave_infer_input(infer, 3),
+                     cleave_infer_input(infer, 8), error);
 }
 
 /* X, W as Conv; offset [N, offset_group * 2 * kernel size, D'...]; mask with half of those channels. */
@@ -135,11 +116,7 @@ cleave_status_t cleave_infer_deform_conv(cleave_infer_t *infer, cleave_error_t *
   cleave_fact_t *bias = cleave_infer_input(infer, 3);
   cleave_fact_t *mask = cleave_infer_input(infer, 4);
   cleave_fact_t *output = cleave_infer_output(infer, 0);
-  cleave_fact_t *others[4] = {weight, offset, bias, mask};
-  for (int k = 0; k < 4; k++) {
-    CLEAVE_TRY(cleave_infer_same_dtype(infer, data, others[k], error));
-  }
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, data, output, error));
+  CLEAVE_TRY(cleave_infer_types(infer, "x x x x x > x", error));
   CLEAVE_TRY(conv_shapes(infer, data, weight, bias, error));
   cleave_fact_t *maps[2] = {offset, mask};
   for (int k = 0; k < 2; k++) {
@@ -186,10 +163,7 @@ cleave_status_t cleave_infer_conv_transpose(cleave_infer_t *infer, cleave_error_
   cleave_fact_t *bias = cleave_infer_input(infer, 2);
   cleave_fact_t *output = cleave_infer_output(infer, 0);
   int64_t group = 1;
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, weight, output, error));
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, data, output, error));
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, data, weight, error));
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, data, bias, error));
+  CLEAVE_TRY(cleave_infer_types(infer, "x x x > x", error));
   CLEAVE_TRY(read_group(infer, &group, error));
   CLEAVE_TRY(relate_ranks(infer, data, weight, output, error));
   CLEAVE_TRY(cleave_infer_set_rank(infer, bias, 1, error));
@@ -243,8 +217,7 @@ cleave_status_t cleave_infer_col2im(cleave_infer_t *infer, cleave_error_t *error
   cleave_dim_t block[CLEAVE_MAX_RANK];
   int32_t image_rank = -1;
   int32_t block_rank = -1;
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, input, output, error));
-  CLEAVE_TRY(cleave_infer_set_rank(infer, input, 3, error));
+  CLEAVE_TRY(cleave_infer_types(infer, "x[???] > x", error));
   CLEAVE_TRY(cleave_infer_shape_operand(infer, cleave_infer_input(infer, 1), 0, &image_rank, image, error));
   CLEAVE_TRY(cleave_infer_shape_operand(infer, cleave_infer_input(infer, 2), 1, &block_rank, block, error));
   if (image_rank < 0) {
@@ -273,8 +246,7 @@ cleave_status_t cleave_infer_conv_grad_weight(cleave_infer_t *infer, cleave_erro
   cleave_fact_t *weight = cleave_infer_output(infer, 0);
   int64_t group = 1;
   cleave_window_t window;
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, data, weight, error));
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, data, gradient, error));
+  CLEAVE_TRY(cleave_infer_types(infer, "x x > x", error));
   CLEAVE_TRY(read_group(infer, &group, error));
   CLEAVE_TRY(relate_ranks(infer, data, weight, gradient, error));
   if (cleave_fact_rank(data) < 0) {

@@ -49,10 +49,7 @@ cleave_status_t cleave_infer_pad(cleave_infer_t *infer, cleave_error_t *error) {
   cleave_fact_t *input = cleave_infer_input(infer, 0);
   cleave_fact_t *pads = cleave_infer_input(infer, 1);
   cleave_fact_t *output = cleave_infer_output(infer, 0);
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, input, output, error));
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, input, cleave_infer_input(infer, 2), error));
-  CLEAVE_TRY(cleave_infer_set_dtype(infer, pads, CLEAVE_DTYPE_I64, error));
-  CLEAVE_TRY(cleave_infer_set_rank(infer, pads, 1, error));
+  CLEAVE_TRY(cleave_infer_types(infer, "x L[?] x > x", error));
   CLEAVE_TRY(cleave_infer_set_rank(infer, output, cleave_fact_rank(input), error));
   CLEAVE_TRY(cleave_infer_set_rank(infer, input, cleave_fact_rank(output), error));
   int32_t rank = cleave_fact_rank(input);

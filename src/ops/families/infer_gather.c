@@ -96,8 +96,7 @@ cleave_status_t cleave_infer_gather_nd(cleave_infer_t *infer, cleave_error_t *er
   cleave_fact_t *data = cleave_infer_input(infer, 0);
   cleave_fact_t *indices = cleave_infer_input(infer, 1);
   cleave_fact_t *output = cleave_infer_output(infer, 0);
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, data, output, error));
-  CLEAVE_TRY(cleave_infer_set_dtype(infer, indices, CLEAVE_DTYPE_I64, error));
+  CLEAVE_TRY(cleave_infer_types(infer, "x L > x", error));
   CLEAVE_TRY(cleave_infer_check_rank(infer, data, 1, CLEAVE_MAX_RANK, error));
   CLEAVE_TRY(cleave_infer_check_rank(infer, indices, 1, CLEAVE_MAX_RANK, error));
   int32_t rank = cleave_fact_rank(data);
@@ -140,8 +139,7 @@ cleave_status_t cleave_infer_scatter_elements(cleave_infer_t *infer, cleave_erro
   cleave_fact_t *indices = cleave_infer_input(infer, 1);
   cleave_fact_t *updates = cleave_infer_input(infer, 2);
   int32_t axis = 0;
-  CLEAVE_TRY(cleave_infer_same_type(infer, data, cleave_infer_output(infer, 0), error));
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, data, updates, error));
+  CLEAVE_TRY(cleave_infer_types(infer, "x:s - x > x:s", error));
   CLEAVE_TRY(check_index_dtype(infer, indices, error));
   CLEAVE_TRY(cleave_infer_same_shape(infer, indices, updates, error));
   CLEAVE_TRY(cleave_infer_set_rank(infer, indices, cleave_fact_rank(data), error));
@@ -155,9 +153,7 @@ cleave_status_t cleave_infer_scatter_nd(cleave_infer_t *infer, cleave_error_t *e
   cleave_fact_t *data = cleave_infer_input(infer, 0);
   cleave_fact_t *indices = cleave_infer_input(infer, 1);
   cleave_fact_t *updates = cleave_infer_input(infer, 2);
-  CLEAVE_TRY(cleave_infer_same_type(infer, data, cleave_infer_output(infer, 0), error));
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, data, updates, error));
-  CLEAVE_TRY(cleave_infer_set_dtype(infer, indices, CLEAVE_DTYPE_I64, error));
+  CLEAVE_TRY(cleave_infer_types(infer, "x:s L x > x:s", error));
   CLEAVE_TRY(cleave_infer_check_rank(infer, indices, 1, CLEAVE_MAX_RANK, error));
   int32_t rank = cleave_fact_rank(data);
   int32_t index_rank = cleave_fact_rank(indices);
@@ -316,10 +312,8 @@ cleave_status_t cleave_infer_space_to_depth(cleave_infer_t *infer, cleave_error_
 }
 
 cleave_status_t cleave_infer_trilu(cleave_infer_t *infer, cleave_error_t *error) {
-  cleave_fact_t *input = cleave_infer_input(infer, 0);
-  CLEAVE_TRY(cleave_infer_check_rank(infer, input, 2, CLEAVE_MAX_RANK, error));
-  CLEAVE_TRY(cleave_infer_set_dtype(infer, cleave_infer_input(infer, 1), CLEAVE_DTYPE_I64, error));
-  return cleave_infer_same_type(infer, input, cleave_infer_output(infer, 0), error);
+  CLEAVE_TRY(cleave_infer_check_rank(infer, cleave_infer_input(infer, 0), 2, CLEAVE_MAX_RANK, error));
+  return cleave_infer_types(infer, "x:s L > x:s", error);
 }
 
 cleave_status_t cleave_infer_reverse_sequence(cleave_infer_t *infer, cleave_error_t *error) {
@@ -328,12 +322,10 @@ cleave_status_t cleave_infer_reverse_sequence(cleave_infer_t *infer, cleave_erro
   int64_t batch_axis = cleave_infer_int(infer, "batch_axis", 1);
   int64_t time_axis = cleave_infer_int(infer, "time_axis", 0);
   CLEAVE_TRY(cleave_infer_check_rank(infer, input, 2, CLEAVE_MAX_RANK, error));
-  CLEAVE_TRY(cleave_infer_set_dtype(infer, lengths, CLEAVE_DTYPE_I64, error));
-  CLEAVE_TRY(cleave_infer_set_rank(infer, lengths, 1, error));
+  CLEAVE_TRY(cleave_infer_types(infer, "x:s L[?] > x:s", error));
   if (batch_axis < 0 || batch_axis > 1 || time_axis < 0 || time_axis > 1 || batch_axis == time_axis) {
     return cleave_infer_fail(infer, error, "batch_axis %lld and time_axis %lld: expected 0 and 1",
                              (long long)batch_axis, (long long)time_axis);
   }
-  CLEAVE_TRY(cleave_infer_same_dim(infer, input, (int32_t)batch_axis, lengths, 0, error));
-  return cleave_infer_same_type(infer, input, cleave_infer_output(infer, 0), error);
+  return cleave_infer_same_dim(infer, input, (int32_t)batch_axis, lengths, 0, error);
 }

@@ -105,11 +105,7 @@ cleave_status_t cleave_infer_resize(cleave_infer_t *infer, cleave_error_t *error
   cleave_fact_t *sizes = cleave_infer_input(infer, 3);
   cleave_fact_t *output = cleave_infer_output(infer, 0);
   resize_t resize = {.axis_count = 0};
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, input, output, error));
-  CLEAVE_TRY(cleave_infer_set_dtype(infer, scales, CLEAVE_DTYPE_F32, error));
-  CLEAVE_TRY(cleave_infer_set_dtype(infer, sizes, CLEAVE_DTYPE_I64, error));
-  CLEAVE_TRY(cleave_infer_set_rank(infer, scales, 1, error));
-  CLEAVE_TRY(cleave_infer_set_rank(infer, sizes, 1, error));
+  CLEAVE_TRY(cleave_infer_types(infer, "x - F[?] L[?] > x", error));
   CLEAVE_TRY(cleave_infer_set_rank(infer, output, cleave_fact_rank(input), error));
   CLEAVE_TRY(cleave_infer_set_rank(infer, input, cleave_fact_rank(output), error));
   int32_t rank = cleave_fact_rank(input);
@@ -149,9 +145,7 @@ cleave_status_t cleave_infer_grid_sample(cleave_infer_t *infer, cleave_error_t *
     return CLEAVE_OK;
   }
   CLEAVE_TRY(cleave_infer_set_dim(infer, grid, rank - 1, rank - 2, error));
-  CLEAVE_TRY(cleave_infer_same_dim(infer, input, 0, grid, 0, error));
-  CLEAVE_TRY(cleave_infer_same_dim(infer, input, 0, output, 0, error));
-  CLEAVE_TRY(cleave_infer_same_dim(infer, input, 1, output, 1, error));
+  CLEAVE_TRY(cleave_infer_types(infer, "-[nc*] -[n*] > -[nc*]", error));
   for (int32_t d = 2; d < rank; d++) {
     CLEAVE_TRY(cleave_infer_same_dim(infer, grid, d - 1, output, d, error));
   }
@@ -165,8 +159,7 @@ cleave_status_t cleave_infer_affine_grid(cleave_infer_t *infer, cleave_error_t *
   cleave_fact_t *output = cleave_infer_output(infer, 0);
   cleave_dim_t dims[CLEAVE_MAX_RANK];
   int32_t rank = -1;
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, theta, output, error));
-  CLEAVE_TRY(cleave_infer_set_rank(infer, theta, 3, error));
+  CLEAVE_TRY(cleave_infer_types(infer, "x[???] > x", error));
   CLEAVE_TRY(cleave_infer_shape_operand(infer, size, 0, &rank, dims, error));
   if (rank < 0) {
     return CLEAVE_OK;

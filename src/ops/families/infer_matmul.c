@@ -53,32 +53,18 @@ static cleave_status_t matmul_shapes(cleave_infer_t *infer, cleave_fact_t *a, cl
 }
 
 cleave_status_t cleave_infer_matmul(cleave_infer_t *infer, cleave_error_t *error) {
-  cleave_fact_t *a = cleave_infer_input(infer, 0);
-  cleave_fact_t *b = cleave_infer_input(infer, 1);
-  cleave_fact_t *output = cleave_infer_output(infer, 0);
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, b, output, error));
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, a, output, error));
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, a, b, error));
-  return matmul_shapes(infer, a, b, error);
+  CLEAVE_TRY(cleave_infer_types(infer, "x x > x", error));
+  return matmul_shapes(infer, cleave_infer_input(infer, 0), cleave_infer_input(infer, 1), error);
 }
 
 cleave_status_t cleave_infer_matmul_integer(cleave_infer_t *infer, cleave_error_t *error) {
-  cleave_fact_t *a = cleave_infer_input(infer, 0);
-  cleave_fact_t *b = cleave_infer_input(infer, 1);
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, a, cleave_infer_input(infer, 2), error));
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, b, cleave_infer_input(infer, 3), error));
-  CLEAVE_TRY(cleave_infer_set_dtype(infer, cleave_infer_output(infer, 0), CLEAVE_DTYPE_I32, error));
-  return matmul_shapes(infer, a, b, error);
+  CLEAVE_TRY(cleave_infer_types(infer, "a b a b > I", error));
+  return matmul_shapes(infer, cleave_infer_input(infer, 0), cleave_infer_input(infer, 1), error);
 }
 
 cleave_status_t cleave_infer_qlinear_matmul(cleave_infer_t *infer, cleave_error_t *error) {
-  cleave_fact_t *a = cleave_infer_input(infer, 0);
-  cleave_fact_t *b = cleave_infer_input(infer, 3);
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, a, cleave_infer_input(infer, 2), error));
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, b, cleave_infer_input(infer, 5), error));
-  CLEAVE_TRY(
-      cleave_infer_same_dtype(infer, cleave_infer_input(infer, 7), cleave_infer_output(infer, 0), error));
-  return matmul_shapes(infer, a, b, error);
+  CLEAVE_TRY(cleave_infer_types(infer, "a - a b - b - y > y", error));
+  return matmul_shapes(infer, cleave_infer_input(infer, 0), cleave_infer_input(infer, 3), error);
 }
 
 /* A' [M, K], B' [K, N], C broadcasts to Y [M, N]. */
@@ -89,14 +75,7 @@ cleave_status_t cleave_infer_gemm(cleave_infer_t *infer, cleave_error_t *error) 
   cleave_fact_t *output = cleave_infer_output(infer, 0);
   int32_t a_rows = cleave_infer_int(infer, "transA", 0) != 0 ? 1 : 0;
   int32_t b_rows = cleave_infer_int(infer, "transB", 0) != 0 ? 1 : 0;
-  cleave_fact_t *matrices[3] = {a, b, output};
-  for (int k = 0; k < 3; k++) {
-    CLEAVE_TRY(cleave_infer_set_rank(infer, matrices[k], 2, error));
-    CLEAVE_TRY(cleave_infer_same_dtype(infer, a, matrices[k], error));
-  }
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, a, c, error));
-  CLEAVE_TRY(cleave_infer_set_dtype(infer, b, cleave_fact_dtype(a), error));
-  CLEAVE_TRY(cleave_infer_set_dtype(infer, output, cleave_fact_dtype(a), error));
+  CLEAVE_TRY(cleave_infer_types(infer, "x[??] x[??] x > x[??]", error));
   CLEAVE_TRY(cleave_infer_same_dim(infer, a, 1 - a_rows, b, b_rows, error));
   CLEAVE_TRY(cleave_infer_same_dim(infer, a, a_rows, output, 0, error));
   CLEAVE_TRY(cleave_infer_same_dim(infer, b, 1 - b_rows, output, 1, error));

@@ -16,61 +16,26 @@ cleave_status_t cleave_infer_same_axis(cleave_infer_t *infer, cleave_error_t *er
                   : cleave_infer_axis(infer, cleave_infer_int(infer, "axis", -1), rank, &axis, error);
 }
 
-/* A vector with one entry per channel: axis 1 of `data`. */
-static cleave_status_t per_channel(cleave_infer_t *infer, cleave_fact_t *data, cleave_fact_t *parameter,
-                                   cleave_error_t *error) {
-  CLEAVE_TRY(cleave_infer_set_rank(infer, parameter, 1, error));
-  return cleave_infer_same_dim(infer, data, 1, parameter, 0, error);
-}
-
 cleave_status_t cleave_infer_batch_normalization(cleave_infer_t *infer, cleave_error_t *error) {
-  cleave_fact_t *input = cleave_infer_input(infer, 0);
-  cleave_fact_t *mean = cleave_infer_input(infer, 3);
   bool is_training = infer->output_count > 3 || cleave_infer_int(infer, "training_mode", 0) != 0;
   if (!is_training && infer->output_count > 1) {
     return cleave_infer_fail(infer, error, "%u outputs, but training_mode is 0", infer->output_count);
   }
   CLEAVE_TRY(cleave_infer_same_as_input(infer, error));
-  CLEAVE_TRY(cleave_infer_check_rank(infer, input, 1, CLEAVE_MAX_RANK, error));
-  for (uint32_t k = 1; k < 5; k++) {
-    CLEAVE_TRY(per_channel(infer, input, cleave_infer_input(infer, k), error));
-  }
-  CLEAVE_TRY(
-      cleave_infer_same_dtype(infer, cleave_infer_input(infer, 1), cleave_infer_input(infer, 2), error));
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, mean, cleave_infer_input(infer, 4), error));
-  for (uint32_t k = 1; k < 3; k++) {
-    CLEAVE_TRY(per_channel(infer, input, cleave_infer_output(infer, k), error));
-    CLEAVE_TRY(cleave_infer_same_dtype(infer, mean, cleave_infer_output(infer, k), error));
-  }
-  return CLEAVE_OK;
+  CLEAVE_TRY(cleave_infer_check_rank(infer, cleave_infer_input(infer, 0), 1, CLEAVE_MAX_RANK, error));
+  return cleave_infer_types(infer, "-[?c*] s[c] s[c] m[c] m[c] > - m[c] m[c]", error);
 }
 
 cleave_status_t cleave_infer_batch_normalization_training(cleave_infer_t *infer, cleave_error_t *error) {
-  cleave_fact_t *input = cleave_infer_input(infer, 0);
   CLEAVE_TRY(cleave_infer_batch_normalization(infer, error));
-  for (uint32_t k = 3; k < 5; k++) {
-    CLEAVE_TRY(per_channel(infer, input, cleave_infer_output(infer, k), error));
-    CLEAVE_TRY(
-        cleave_infer_same_dtype(infer, cleave_infer_input(infer, 3), cleave_infer_output(infer, k), error));
-  }
-  return CLEAVE_OK;
+  return cleave_infer_types(infer, "-[?c*] - - m > - - - m[c] m[c]", error);
 }
 
 /* From dY and X of one type, and scale, mean and var per channel: dX, and the gradients of scale and bias. */
 cleave_status_t cleave_infer_batch_normalization_grad(cleave_infer_t *infer, cleave_error_t *error) {
-  cleave_fact_t *data = cleave_infer_input(infer, 1);
-  cleave_fact_t *scale = cleave_infer_input(infer, 2);
-  CLEAVE_TRY(cleave_infer_same_type(infer, cleave_infer_input(infer, 0), data, error));
-  CLEAVE_TRY(cleave_infer_same_type(infer, data, cleave_infer_output(infer, 0), error));
-  CLEAVE_TRY(cleave_infer_check_rank(infer, data, 2, CLEAVE_MAX_RANK, error));
-  for (uint32_t k = 2; k < 5; k++) {
-    CLEAVE_TRY(per_channel(infer, data, cleave_infer_input(infer, k), error));
-  }
-  for (uint32_t k = 1; k < 3; k++) {
-    CLEAVE_TRY(per_channel(infer, data, cleave_infer_output(infer, k), error));
-    CLEAVE_TRY(cleave_infer_same_dtype(infer, scale, cleave_infer_output(infer, k), error));
-  }
-  return CLEAVE_OK;
+  CLEAVE_TRY(cleave_infer_types(infer, "x:s x:s > x:s", error));
+  CLEAVE_TRY(cleave_infer_check_rank(infer, cleave_infer_input(infer, 1), 2, CLEAVE_MAX_RANK, error));
+  return cleave_infer_types(infer, "- -[?c*] s[c] -[c] -[c] > - s[c] s[c]", error);
 }
 
 /* InstanceNormalization and GroupNormalization (scale and bias per channel since opset 21). */
@@ -84,11 +49,7 @@ cleave_status_t cleave_infer_channel_normalization(cleave_infer_t *infer, cleave
   }
   CLEAVE_TRY(cleave_infer_same_as_input(infer, error));
   CLEAVE_TRY(cleave_infer_check_rank(infer, input, 3, CLEAVE_MAX_RANK, error));
-  for (uint32_t k = 1; k < 3; k++) {
-    CLEAVE_TRY(per_channel(infer, input, cleave_infer_input(infer, k), error));
-    CLEAVE_TRY(cleave_infer_same_dtype(infer, input, cleave_infer_input(infer, k), error));
-  }
-  return CLEAVE_OK;
+  return cleave_infer_types(infer, "x[?c*] x[c] x[c]", error);
 }
 
 /* Mean and InvStdDev have sizes of 1 from the axis on. */

@@ -33,21 +33,17 @@ cleave_status_t cleave_infer_pool(cleave_infer_t *infer, cleave_error_t *error) 
 }
 
 cleave_status_t cleave_infer_max_pool(cleave_infer_t *infer, cleave_error_t *error) {
-  cleave_fact_t *indices = cleave_infer_output(infer, 1);
   CLEAVE_TRY(cleave_infer_pool(infer, error));
-  CLEAVE_TRY(cleave_infer_set_dtype(infer, indices, CLEAVE_DTYPE_I64, error));
-  return cleave_infer_same_shape(infer, cleave_infer_output(infer, 0), indices, error);
+  return cleave_infer_types(infer, "- > -:s L:s", error);
 }
 
 cleave_status_t cleave_infer_global_pool(cleave_infer_t *infer, cleave_error_t *error) {
   cleave_fact_t *input = cleave_infer_input(infer, 0);
   cleave_fact_t *output = cleave_infer_output(infer, 0);
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, input, output, error));
   CLEAVE_TRY(cleave_infer_check_rank(infer, input, 2, CLEAVE_MAX_RANK, error));
   CLEAVE_TRY(cleave_infer_set_rank(infer, output, cleave_fact_rank(input), error));
   CLEAVE_TRY(cleave_infer_set_rank(infer, input, cleave_fact_rank(output), error));
-  CLEAVE_TRY(cleave_infer_same_dim(infer, input, 0, output, 0, error));
-  CLEAVE_TRY(cleave_infer_same_dim(infer, input, 1, output, 1, error));
+  CLEAVE_TRY(cleave_infer_types(infer, "x[nc*] > x[nc*]", error));
   for (int32_t d = 2; d < cleave_fact_rank(output); d++) {
     CLEAVE_TRY(cleave_infer_set_dim(infer, output, d, 1, error));
   }
@@ -59,9 +55,7 @@ cleave_status_t cleave_infer_max_unpool(cleave_infer_t *infer, cleave_error_t *e
   cleave_fact_t *input = cleave_infer_input(infer, 0);
   cleave_fact_t *shape = cleave_infer_input(infer, 2);
   cleave_fact_t *output = cleave_infer_output(infer, 0);
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, input, output, error));
-  CLEAVE_TRY(cleave_infer_set_dtype(infer, cleave_infer_input(infer, 1), CLEAVE_DTYPE_I64, error));
-  CLEAVE_TRY(cleave_infer_same_shape(infer, input, cleave_infer_input(infer, 1), error));
+  CLEAVE_TRY(cleave_infer_types(infer, "x:s L:s > x", error));
   CLEAVE_TRY(cleave_infer_check_rank(infer, input, 3, CLEAVE_MAX_RANK, error));
   int32_t rank = cleave_fact_rank(input);
   CLEAVE_TRY(cleave_infer_set_rank(infer, output, rank, error));
@@ -94,32 +88,21 @@ cleave_status_t cleave_infer_max_unpool(cleave_infer_t *infer, cleave_error_t *e
 /* X [N, C, H, W], rois [R, columns] -> Y [R, C, height, width]. */
 static cleave_status_t roi_shapes(cleave_infer_t *infer, int64_t columns, int64_t height, int64_t width,
                                   cleave_error_t *error) {
-  cleave_fact_t *input = cleave_infer_input(infer, 0);
-  cleave_fact_t *rois = cleave_infer_input(infer, 1);
   cleave_fact_t *output = cleave_infer_output(infer, 0);
   if (height < 1 || width < 1) {
     return cleave_infer_fail(infer, error, "the output would be %lld by %lld", (long long)height,
                              (long long)width);
   }
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, input, output, error));
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, input, rois, error));
-  CLEAVE_TRY(cleave_infer_set_rank(infer, input, 4, error));
-  CLEAVE_TRY(cleave_infer_set_rank(infer, rois, 2, error));
-  CLEAVE_TRY(cleave_infer_set_dim(infer, rois, 1, columns, error));
-  CLEAVE_TRY(cleave_infer_set_rank(infer, output, 4, error));
-  CLEAVE_TRY(cleave_infer_same_dim(infer, rois, 0, output, 0, error));
-  CLEAVE_TRY(cleave_infer_same_dim(infer, input, 1, output, 1, error));
+  CLEAVE_TRY(cleave_infer_types(infer, "x[?c??] x[r?] > x[rc??]", error));
+  CLEAVE_TRY(cleave_infer_set_dim(infer, cleave_infer_input(infer, 1), 1, columns, error));
   CLEAVE_TRY(cleave_infer_set_dim(infer, output, 2, height, error));
   return cleave_infer_set_dim(infer, output, 3, width, error);
 }
 
 cleave_status_t cleave_infer_roi_align(cleave_infer_t *infer, cleave_error_t *error) {
-  cleave_fact_t *batch = cleave_infer_input(infer, 2);
-  CLEAVE_TRY(cleave_infer_set_dtype(infer, batch, CLEAVE_DTYPE_I64, error));
-  CLEAVE_TRY(cleave_infer_set_rank(infer, batch, 1, error));
   CLEAVE_TRY(roi_shapes(infer, 4, cleave_infer_int(infer, "output_height", 1),
                         cleave_infer_int(infer, "output_width", 1), error));
-  return cleave_infer_same_dim(infer, cleave_infer_input(infer, 1), 0, batch, 0, error);
+  return cleave_infer_types(infer, "- -[r?] L[r]", error);
 }
 
 cleave_status_t cleave_infer_max_roi_pool(cleave_infer_t *infer, cleave_error_t *error) {
@@ -142,19 +125,14 @@ cleave_status_t cleave_infer_average_pool_grad(cleave_infer_t *infer, cleave_err
   CLEAVE_TRY(cleave_infer_set_shape(infer, output, rank, dims, error));
   CLEAVE_TRY(cleave_infer_set_rank(infer, output, cleave_fact_rank(gradient), error));
   CLEAVE_TRY(cleave_infer_check_rank(infer, output, 3, CLEAVE_MAX_RANK, error));
-  if (cleave_fact_rank(gradient) < 0) {
-    return CLEAVE_OK;
-  }
-  CLEAVE_TRY(cleave_infer_same_dim(infer, gradient, 0, output, 0, error));
-  return cleave_infer_same_dim(infer, gradient, 1, output, 1, error);
+  return cleave_infer_types(infer, "-[nc*] > -[nc*]", error);
 }
 
 /* dX has the type of X, which was pooled. */
 cleave_status_t cleave_infer_max_pool_grad(cleave_infer_t *infer, cleave_error_t *error) {
   cleave_fact_t *gradient = cleave_infer_input(infer, 0);
   cleave_fact_t *data = cleave_infer_input(infer, 1);
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, gradient, data, error));
-  CLEAVE_TRY(cleave_infer_same_type(infer, data, cleave_infer_output(infer, 0), error));
+  CLEAVE_TRY(cleave_infer_types(infer, "x x:s > x:s", error));
   CLEAVE_TRY(cleave_infer_check_rank(infer, data, 3, CLEAVE_MAX_RANK, error));
   CLEAVE_TRY(cleave_infer_set_rank(infer, gradient, cleave_fact_rank(data), error));
   CLEAVE_TRY(cleave_infer_set_rank(infer, data, cleave_fact_rank(gradient), error));
@@ -163,6 +141,5 @@ cleave_status_t cleave_infer_max_pool_grad(cleave_infer_t *infer, cleave_error_t
   }
   cleave_window_t window;
   CLEAVE_TRY(cleave_window_read(infer, data->rank - 2, &window, error));
-  CLEAVE_TRY(cleave_infer_same_dim(infer, gradient, 0, data, 0, error));
-  return cleave_infer_same_dim(infer, gradient, 1, data, 1, error);
+  return cleave_infer_types(infer, "-[nc*] -[nc*]", error);
 }

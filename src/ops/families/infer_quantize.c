@@ -32,31 +32,16 @@ cleave_status_t cleave_infer_quantize_linear(cleave_infer_t *infer, cleave_error
     wanted = CLEAVE_DTYPE_U8;
   }
   CLEAVE_TRY(cleave_infer_set_dtype(infer, output, (cleave_dtype_t)wanted, error));
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, zero_point, output, error));
-  CLEAVE_TRY(cleave_infer_same_shape(infer, data, output, error));
+  CLEAVE_TRY(cleave_infer_types(infer, "-:s - z > z:s", error));
   return check_scale(infer, data, cleave_infer_input(infer, 1), zero_point, error);
 }
 
 cleave_status_t cleave_infer_dequantize_linear(cleave_infer_t *infer, cleave_error_t *error) {
-  cleave_fact_t *data = cleave_infer_input(infer, 0);
-  cleave_fact_t *scale = cleave_infer_input(infer, 1);
-  cleave_fact_t *zero_point = cleave_infer_input(infer, 2);
-  cleave_fact_t *output = cleave_infer_output(infer, 0);
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, scale, output, error));
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, data, zero_point, error));
-  CLEAVE_TRY(cleave_infer_same_shape(infer, data, output, error));
-  return check_scale(infer, data, scale, zero_point, error);
+  CLEAVE_TRY(cleave_infer_types(infer, "x:s c x > c:s", error));
+  return check_scale(infer, cleave_infer_input(infer, 0), cleave_infer_input(infer, 1),
+                     cleave_infer_input(infer, 2), error);
 }
 
 cleave_status_t cleave_infer_dynamic_quantize_linear(cleave_infer_t *infer, cleave_error_t *error) {
-  static const cleave_dtype_t dtypes[3] = {CLEAVE_DTYPE_U8, CLEAVE_DTYPE_F32, CLEAVE_DTYPE_U8};
-  cleave_fact_t *input = cleave_infer_input(infer, 0);
-  CLEAVE_TRY(cleave_infer_set_dtype(infer, input, CLEAVE_DTYPE_F32, error));
-  CLEAVE_TRY(cleave_infer_same_shape(infer, input, cleave_infer_output(infer, 0), error));
-  for (uint32_t k = 0; k < 3; k++) {
-    cleave_fact_t *output = cleave_infer_output(infer, k);
-    CLEAVE_TRY(cleave_infer_set_dtype(infer, output, dtypes[k], error));
-    CLEAVE_TRY(cleave_infer_set_rank(infer, output, k == 0 ? -1 : 0, error));
-  }
-  return CLEAVE_OK;
+  return cleave_infer_types(infer, "F:s > U:s F[] U[]", error);
 }

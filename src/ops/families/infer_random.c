@@ -33,7 +33,6 @@ cleave_status_t cleave_infer_random_like(cleave_infer_t *infer, cleave_error_t *
 
 /* input [N, classes] -> [N, sample_size]. */
 cleave_status_t cleave_infer_multinomial(cleave_infer_t *infer, cleave_error_t *error) {
-  cleave_fact_t *input = cleave_infer_input(infer, 0);
   cleave_fact_t *output = cleave_infer_output(infer, 0);
   cleave_dtype_t dtype = CLEAVE_DTYPE_I32;
   int64_t samples = cleave_infer_int(infer, "sample_size", 1);
@@ -42,9 +41,7 @@ cleave_status_t cleave_infer_multinomial(cleave_infer_t *infer, cleave_error_t *
   }
   CLEAVE_TRY(cleave_infer_dtype_attribute(infer, "dtype", dtype, &dtype, error));
   CLEAVE_TRY(cleave_infer_set_dtype(infer, output, dtype, error));
-  CLEAVE_TRY(cleave_infer_set_rank(infer, input, 2, error));
-  CLEAVE_TRY(cleave_infer_set_rank(infer, output, 2, error));
-  CLEAVE_TRY(cleave_infer_same_dim(infer, input, 0, output, 0, error));
+  CLEAVE_TRY(cleave_infer_types(infer, "-[n?] > -[n?]", error));
   return cleave_infer_set_dim(infer, output, 1, samples, error);
 }
 
@@ -54,18 +51,14 @@ cleave_status_t cleave_infer_multinomial(cleave_infer_t *infer, cleave_error_t *
 cleave_status_t cleave_infer_nll_loss(cleave_infer_t *infer, cleave_error_t *error) {
   cleave_fact_t *input = cleave_infer_input(infer, 0);
   cleave_fact_t *target = cleave_infer_input(infer, 1);
-  cleave_fact_t *weight = cleave_infer_input(infer, 2);
   cleave_fact_t *loss = cleave_infer_output(infer, 0);
   const char *reduction = cleave_infer_text(infer, "reduction", "mean");
   bool reduces = strcmp(reduction, "none") != 0;
   if (reduces && strcmp(reduction, "mean") != 0 && strcmp(reduction, "sum") != 0) {
     return cleave_infer_fail(infer, error, "reduction is '%.32s'", reduction);
   }
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, input, weight, error));
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, input, loss, error));
   CLEAVE_TRY(cleave_infer_check_rank(infer, input, 2, CLEAVE_MAX_RANK, error));
-  CLEAVE_TRY(cleave_infer_set_rank(infer, weight, 1, error));
-  CLEAVE_TRY(cleave_infer_same_dim(infer, input, 1, weight, 0, error));
+  CLEAVE_TRY(cleave_infer_types(infer, "x[?c*] - x[c] > x", error));
   if (cleave_fact_rank(input) >= 0) {
     CLEAVE_TRY(cleave_infer_set_rank(infer, target, input->rank - 1, error));
     CLEAVE_TRY(cleave_infer_same_dim(infer, input, 0, target, 0, error));

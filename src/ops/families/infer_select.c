@@ -3,13 +3,6 @@
 
 #include "ops/context/infer_context.h"
 
-/* A vector of data-dependent length. */
-static cleave_status_t set_vector(cleave_infer_t *infer, cleave_fact_t *fact, cleave_dtype_t dtype,
-                                  cleave_error_t *error) {
-  CLEAVE_TRY(cleave_infer_set_dtype(infer, fact, dtype, error));
-  return cleave_infer_set_rank(infer, fact, 1, error);
-}
-
 /* Output with one axis of data-dependent size, or a vector if there is no axis attribute. */
 static cleave_status_t one_open_axis(cleave_infer_t *infer, cleave_error_t *error) {
   cleave_fact_t *input = cleave_infer_input(infer, 0);
@@ -33,48 +26,31 @@ static cleave_status_t one_open_axis(cleave_infer_t *infer, cleave_error_t *erro
 }
 
 cleave_status_t cleave_infer_compress(cleave_infer_t *infer, cleave_error_t *error) {
-  CLEAVE_TRY(set_vector(infer, cleave_infer_input(infer, 1), CLEAVE_DTYPE_BOOL, error));
+  CLEAVE_TRY(cleave_infer_types(infer, "- B[?]", error));
   return one_open_axis(infer, error);
 }
 
 cleave_status_t cleave_infer_unique(cleave_infer_t *infer, cleave_error_t *error) {
-  for (uint32_t k = 1; k < 4; k++) {
-    CLEAVE_TRY(set_vector(infer, cleave_infer_output(infer, k), CLEAVE_DTYPE_I64, error));
-  }
+  CLEAVE_TRY(cleave_infer_types(infer, "> - L[?] L[?] L[?]", error));
   return one_open_axis(infer, error);
 }
 
 cleave_status_t cleave_infer_non_zero(cleave_infer_t *infer, cleave_error_t *error) {
   cleave_fact_t *output = cleave_infer_output(infer, 0);
   int32_t rank = cleave_fact_rank(cleave_infer_input(infer, 0));
-  CLEAVE_TRY(cleave_infer_set_dtype(infer, output, CLEAVE_DTYPE_I64, error));
-  CLEAVE_TRY(cleave_infer_set_rank(infer, output, 2, error));
+  CLEAVE_TRY(cleave_infer_types(infer, "> L[??]", error));
   return rank > 0 ? cleave_infer_set_dim(infer, output, 0, rank, error) : CLEAVE_OK;
 }
 
 /* boxes [B, N, 4], scores [B, C, N] -> [selected, 3]. */
 cleave_status_t cleave_infer_non_max_suppression(cleave_infer_t *infer, cleave_error_t *error) {
-  cleave_fact_t *boxes = cleave_infer_input(infer, 0);
-  cleave_fact_t *scores = cleave_infer_input(infer, 1);
-  cleave_fact_t *output = cleave_infer_output(infer, 0);
-  CLEAVE_TRY(cleave_infer_set_dtype(infer, boxes, CLEAVE_DTYPE_F32, error));
-  CLEAVE_TRY(cleave_infer_set_dtype(infer, scores, CLEAVE_DTYPE_F32, error));
-  CLEAVE_TRY(cleave_infer_set_rank(infer, boxes, 3, error));
-  CLEAVE_TRY(cleave_infer_set_rank(infer, scores, 3, error));
-  CLEAVE_TRY(cleave_infer_set_dim(infer, boxes, 2, 4, error));
-  CLEAVE_TRY(cleave_infer_same_dim(infer, boxes, 0, scores, 0, error));
-  CLEAVE_TRY(cleave_infer_same_dim(infer, boxes, 1, scores, 2, error));
-  CLEAVE_TRY(cleave_infer_set_dtype(infer, output, CLEAVE_DTYPE_I64, error));
-  CLEAVE_TRY(cleave_infer_set_rank(infer, output, 2, error));
-  return cleave_infer_set_dim(infer, output, 1, 3, error);
+  return cleave_infer_types(infer, "F[bn4] F[b?n] > L[?3]", error);
 }
 
 cleave_status_t cleave_infer_top_k(cleave_infer_t *infer, cleave_error_t *error) {
   cleave_fact_t *input = cleave_infer_input(infer, 0);
   cleave_fact_t *count = cleave_infer_input(infer, 1);
-  CLEAVE_TRY(cleave_infer_set_dtype(infer, count, CLEAVE_DTYPE_I64, error));
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, input, cleave_infer_output(infer, 0), error));
-  CLEAVE_TRY(cleave_infer_set_dtype(infer, cleave_infer_output(infer, 1), CLEAVE_DTYPE_I64, error));
+  CLEAVE_TRY(cleave_infer_types(infer, "x L > x L", error));
   int32_t rank = cleave_fact_rank(input);
   int32_t axis = 0;
   if (rank < 0) {
@@ -104,11 +80,8 @@ cleave_status_t cleave_infer_top_k(cleave_infer_t *infer, cleave_error_t *error)
 cleave_status_t cleave_infer_one_hot(cleave_infer_t *infer, cleave_error_t *error) {
   cleave_fact_t *indices = cleave_infer_input(infer, 0);
   cleave_fact_t *depth = cleave_infer_input(infer, 1);
-  cleave_fact_t *values = cleave_infer_input(infer, 2);
   cleave_fact_t *output = cleave_infer_output(infer, 0);
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, values, output, error));
-  CLEAVE_TRY(cleave_infer_set_rank(infer, values, 1, error));
-  CLEAVE_TRY(cleave_infer_set_dim(infer, values, 0, 2, error));
+  CLEAVE_TRY(cleave_infer_types(infer, "- - v[2] > v", error));
   int32_t rank = cleave_fact_rank(indices);
   int32_t axis = 0;
   if (rank < 0) {

@@ -87,9 +87,7 @@ cleave_status_t cleave_infer_stft(cleave_infer_t *infer, cleave_error_t *error) 
   cleave_fact_t *output = cleave_infer_output(infer, 0);
   cleave_dim_t step = CLEAVE_DIM_UNKNOWN;
   cleave_dim_t frame = CLEAVE_DIM_UNKNOWN;
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, signal, output, error));
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, signal, window, error));
-  CLEAVE_TRY(cleave_infer_set_rank(infer, window, 1, error));
+  CLEAVE_TRY(cleave_infer_types(infer, "x - x[?] > x", error));
   CLEAVE_TRY(cleave_infer_check_rank(infer, signal, 2, 3, error));
   CLEAVE_TRY(scalar_size(infer, 1, 1, &step, error));
   CLEAVE_TRY(scalar_size(infer, 3, 1, &frame, error));
