@@ -52,28 +52,23 @@ static double count_of(const cleave_value_record_t *record, int32_t first) {
   return count;
 }
 
-double cleave_flops_zero(const cleave_graph_t *graph, uint32_t node) {
-  (void)graph;
-  (void)node;
-  return 0.0;
-}
+/* An operator whose count is one expression. */
+#define FLOPS(name, count)                                                 \
+  double cleave_flops_##name(const cleave_graph_t *graph, uint32_t node) { \
+    (void)graph, (void)node;                                               \
+    return count;                                                          \
+  }
 
-double cleave_flops_element(const cleave_graph_t *graph, uint32_t node) {
-  return count_of(output_of(graph, node, 0), 0);
-}
-
-double cleave_flops_input(const cleave_graph_t *graph, uint32_t node) {
-  return count_of(input_of(graph, node, 0), 0);
-}
+FLOPS(zero, 0.0)
+FLOPS(element, count_of(output_of(graph, node, 0), 0))
+FLOPS(input, count_of(input_of(graph, node, 0), 0))
 
 double cleave_flops_variadic(const cleave_graph_t *graph, uint32_t node) {
   uint32_t operands = cleave_node_input_count(graph, (cleave_node_t){node});
   return count_of(output_of(graph, node, 0), 0) * (operands > 1 ? (double)(operands - 1) : 1.0);
 }
 
-double cleave_flops_matmul(const cleave_graph_t *graph, uint32_t node) {
-  return 2.0 * count_of(output_of(graph, node, 0), 0) * size_of(input_of(graph, node, 0), -1);
-}
+FLOPS(matmul, 2.0 * count_of(output_of(graph, node, 0), 0) * size_of(input_of(graph, node, 0), -1))
 
 double cleave_flops_gemm(const cleave_graph_t *graph, uint32_t node) {
   bool transposes = cleave_op_int(graph, (cleave_node_t){node}, "transA", 0) != 0;
@@ -150,9 +145,7 @@ double cleave_flops_conv_transpose(const cleave_graph_t *graph, uint32_t node) {
 }
 
 /* As the convolution: a multiply-add per element of dY and weight that it was made with. */
-double cleave_flops_conv_grad_weight(const cleave_graph_t *graph, uint32_t node) {
-  return 2.0 * count_of(input_of(graph, node, 1), 0) * count_of(output_of(graph, node, 0), 1);
-}
+FLOPS(conv_grad_weight, 2.0 * count_of(input_of(graph, node, 1), 0) * count_of(output_of(graph, node, 0), 1))
 
 static double window_of(const cleave_graph_t *graph, uint32_t node) {
   uint32_t count = 0;
@@ -164,23 +157,14 @@ static double window_of(const cleave_graph_t *graph, uint32_t node) {
   return window;
 }
 
-double cleave_flops_pool(const cleave_graph_t *graph, uint32_t node) {
-  return count_of(output_of(graph, node, 0), 0) * window_of(graph, node);
-}
-
-double cleave_flops_pool_grad(const cleave_graph_t *graph, uint32_t node) {
-  return count_of(input_of(graph, node, 0), 0) * window_of(graph, node);
-}
+FLOPS(pool, count_of(output_of(graph, node, 0), 0) * window_of(graph, node))
+FLOPS(pool_grad, count_of(input_of(graph, node, 0), 0) * window_of(graph, node))
 
 /* A scale and a shift: what is left of it when the statistics are constants. */
-double cleave_flops_batch_normalization(const cleave_graph_t *graph, uint32_t node) {
-  return 2.0 * count_of(input_of(graph, node, 0), 0);
-}
+FLOPS(batch_normalization, 2.0 * count_of(input_of(graph, node, 0), 0))
 
 /* Two passes for statistics, one to apply them. */
-double cleave_flops_normalization(const cleave_graph_t *graph, uint32_t node) {
-  return 5.0 * count_of(input_of(graph, node, 0), 0);
-}
+FLOPS(normalization, 5.0 * count_of(input_of(graph, node, 0), 0))
 
 /* Matrix products of all gates for every step, direction and batch entry, and the pointwise rest. */
 double cleave_flops_recurrent(const cleave_graph_t *graph, uint32_t node) {

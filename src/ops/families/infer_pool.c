@@ -3,10 +3,12 @@
 
 #include "ops/context/window.h"
 
-/* X [N, C, D...] -> Y [N, C, D'...]; and *out_output_rank spatial axes. */
-static cleave_status_t pool_shapes(cleave_infer_t *infer, cleave_fact_t *output, cleave_error_t *error) {
+/* X [N, C, D...] -> Y [N, C, D'...]. */
+cleave_status_t cleave_infer_pool(cleave_infer_t *infer, cleave_error_t *error) {
   cleave_fact_t *input = cleave_infer_input(infer, 0);
+  cleave_fact_t *output = cleave_infer_output(infer, 0);
   uint32_t kernel_rank = 0;
+  CLEAVE_TRY(cleave_infer_same_dtype(infer, input, output, error));
   if (cleave_infer_int_list(infer, "kernel_shape", &kernel_rank) == NULL || kernel_rank == 0 ||
       kernel_rank > CLEAVE_MAX_RANK - 2) {
     return cleave_infer_fail(infer, error, "kernel_shape has %u numbers", kernel_rank);
@@ -14,8 +16,7 @@ static cleave_status_t pool_shapes(cleave_infer_t *infer, cleave_fact_t *output,
   int32_t spatial_rank = (int32_t)kernel_rank;
   CLEAVE_TRY(cleave_infer_set_rank(infer, input, spatial_rank + 2, error));
   CLEAVE_TRY(cleave_infer_set_rank(infer, output, spatial_rank + 2, error));
-  CLEAVE_TRY(cleave_infer_same_dim(infer, input, 0, output, 0, error));
-  CLEAVE_TRY(cleave_infer_same_dim(infer, input, 1, output, 1, error));
+  CLEAVE_TRY(cleave_infer_types(infer, "-[nc*] > -[nc*]", error));
   cleave_window_t window;
   CLEAVE_TRY(cleave_window_read(infer, spatial_rank, &window, error));
   for (int32_t axis = 0; axis < spatial_rank; axis++) {
@@ -24,12 +25,6 @@ static cleave_status_t pool_shapes(cleave_infer_t *infer, cleave_fact_t *output,
     CLEAVE_TRY(cleave_infer_set_dim(infer, output, 2 + axis, size, error));
   }
   return CLEAVE_OK;
-}
-
-cleave_status_t cleave_infer_pool(cleave_infer_t *infer, cleave_error_t *error) {
-  cleave_fact_t *output = cleave_infer_output(infer, 0);
-  CLEAVE_TRY(cleave_infer_same_dtype(infer, cleave_infer_input(infer, 0), output, error));
-  return pool_shapes(infer, output, error);
 }
 
 cleave_status_t cleave_infer_max_pool(cleave_infer_t *infer, cleave_error_t *error) {
