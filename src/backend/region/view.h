@@ -11,6 +11,17 @@
 
 typedef cleave_fusion_set_t cleave_view_fusion_t;
 
+/* A fusion of a plan. */
+static inline cleave_view_fusion_t cleave_view_fusion(const cleave_plan_t *plan,
+                                                      const cleave_plan_fusion_t *fusion) {
+  return (cleave_view_fusion_t){.rule = plan->rules[fusion->rule].name,
+                                .nodes = fusion->nodes,
+                                .labels = fusion->labels,
+                                .node_count = fusion->node_count,
+                                .attributes = fusion->attributes,
+                                .attribute_count = fusion->attribute_count};
+}
+
 /* What a value is in this view, in place of what the graph says. */
 typedef struct cleave_view_type {
   cleave_value_t value;

@@ -40,12 +40,7 @@ static cleave_status_t collect_region(cleave_build_t *build, region_set_t *set, 
       is_whole = is_whole && cleave_node_is_live(build->graph, fusion->nodes[n]);
     }
     if (is_whole) {
-      set->fusions[set->fusion_count++] = (cleave_view_fusion_t){.rule = plan->rules[fusion->rule].name,
-                                                                 .nodes = fusion->nodes,
-                                                                 .labels = fusion->labels,
-                                                                 .node_count = fusion->node_count,
-                                                                 .attributes = fusion->attributes,
-                                                                 .attribute_count = fusion->attribute_count};
+      set->fusions[set->fusion_count++] = cleave_view_fusion(plan, fusion);
     }
   }
   return CLEAVE_OK;

@@ -19,12 +19,7 @@ static cleave_status_t ask(cleave_supports_t *supports, const cleave_plan_t *pla
   const cleave_plan_rule_t *rule = &plan->rules[fusion != NULL ? fusion->rule : region->rule];
   cleave_fusion_set_t set = {.rule = rule->name, .nodes = &node, .node_count = 1};
   if (fusion != NULL) {
-    set = (cleave_fusion_set_t){.rule = rule->name,
-                                .nodes = fusion->nodes,
-                                .labels = fusion->labels,
-                                .node_count = fusion->node_count,
-                                .attributes = fusion->attributes,
-                                .attribute_count = fusion->attribute_count};
+    set = cleave_view_fusion(plan, fusion);
   }
   CLEAVE_TRY(cleave_supports_ask(supports, region->backend, plan->graph, &set, &yes, &reason, error));
   if (!yes) {

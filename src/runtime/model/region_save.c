@@ -29,12 +29,7 @@ static cleave_status_t build_view(const cleave_plan_t *plan, uint32_t index, cle
   CLEAVE_TRY_MEMORY(fusions, error);
   for (uint32_t k = 0; k < region->fusion_count; k++) {
     const cleave_plan_fusion_t *fusion = &plan->fusions[region->fusions[k]];
-    fusions[k] = (cleave_view_fusion_t){.rule = plan->rules[fusion->rule].name,
-                                        .nodes = fusion->nodes,
-                                        .labels = fusion->labels,
-                                        .node_count = fusion->node_count,
-                                        .attributes = fusion->attributes,
-                                        .attribute_count = fusion->attribute_count};
+    fusions[k] = cleave_view_fusion(plan, fusion);
   }
   cleave_view_request_t request = {.name = region->name,
                                    .rule = plan->rules[region->rule].name,

@@ -46,12 +46,7 @@ static cleave_status_t build_view(verifier_t *verifier, cleave_verify_kind_t kin
   CLEAVE_TRY_MEMORY(fusions, error);
   for (uint32_t k = 0; k < count; k++) {
     const cleave_plan_fusion_t *fusion = &plan->fusions[is_fusion ? index : set->region->fusions[k]];
-    fusions[k] = (cleave_view_fusion_t){.rule = plan->rules[fusion->rule].name,
-                                        .nodes = fusion->nodes,
-                                        .labels = fusion->labels,
-                                        .node_count = fusion->node_count,
-                                        .attributes = fusion->attributes,
-                                        .attribute_count = fusion->attribute_count};
+    fusions[k] = cleave_view_fusion(plan, fusion);
   }
   uint32_t rule = is_fusion ? plan->fusions[index].rule : set->region->rule;
   const cleave_backend_handle_t *handle = NULL;
