@@ -214,3 +214,13 @@ const char *cleave_nearest_hint(cleave_nearest_t *nearest) {
   }
   return nearest->hint;
 }
+
+bool cleave_text_has_word(const char *list, const char *word) {
+  size_t length = strlen(word);
+  for (const char *at = strstr(list, word); at != NULL && length > 0; at = strstr(at + 1, word)) {
+    if ((at == list || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0')) {
+      return true;
+    }
+  }
+  return false;
+}

@@ -32,6 +32,9 @@ void cleave_text_align(cleave_text_t *text, const char *rows, const char *alignm
 CLEAVE_STATUS cleave_text_check(const cleave_text_t *text, cleave_error_t *error);
 void cleave_text_deinit(cleave_text_t *text);
 
+/* Is the word in a list with blanks between words? */
+bool cleave_text_has_word(const char *list, const char *word);
+
 /* Keeps the nearest of many candidates. Start from {0}, offer all, then read. */
 typedef struct cleave_nearest {
   const char *name; /* nearest so far, or NULL if none is near enough to be meant */

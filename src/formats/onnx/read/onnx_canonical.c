@@ -14,17 +14,7 @@ static const cleave_onnx_change_t changes[] = {
     {"Identity", 1, ANY, cleave_onnx_rewrite_identity},
     {"Dropout", 1, ANY, cleave_onnx_rewrite_dropout},
 
-    {"Add", 1, 6, cleave_onnx_rewrite_broadcast},
-    {"Sub", 1, 6, cleave_onnx_rewrite_broadcast},
-    {"Mul", 1, 6, cleave_onnx_rewrite_broadcast},
-    {"Div", 1, 6, cleave_onnx_rewrite_broadcast},
-    {"Pow", 1, 6, cleave_onnx_rewrite_broadcast},
-    {"And", 1, 6, cleave_onnx_rewrite_broadcast},
-    {"Or", 1, 6, cleave_onnx_rewrite_broadcast},
-    {"Xor", 1, 6, cleave_onnx_rewrite_broadcast},
-    {"Equal", 1, 6, cleave_onnx_rewrite_broadcast},
-    {"Greater", 1, 6, cleave_onnx_rewrite_broadcast},
-    {"Less", 1, 6, cleave_onnx_rewrite_broadcast},
+    {"Add Sub Mul Div Pow And Or Xor Equal Greater Less", 1, 6, cleave_onnx_rewrite_broadcast},
     {"PRelu", 1, 6, cleave_onnx_rewrite_prelu},
     {"QuantizeLinear", 21, ANY, cleave_onnx_check_quantize},
     {"Gemm", 1, 6, cleave_onnx_rewrite_gemm},
@@ -32,16 +22,11 @@ static const cleave_onnx_change_t changes[] = {
     {"Cast", 1, 5, cleave_onnx_rewrite_cast_names},
     {"Clip", 1, 10, cleave_onnx_rewrite_clip},
 
-    {"RNN", 1, 6, cleave_onnx_rewrite_recurrent},
-    {"GRU", 1, 6, cleave_onnx_rewrite_recurrent},
-    {"LSTM", 1, 6, cleave_onnx_rewrite_recurrent},
-    {"LpPool", 1, 1, cleave_onnx_rewrite_norm_order},
-    {"GlobalLpPool", 1, 1, cleave_onnx_rewrite_norm_order},
+    {"RNN GRU LSTM", 1, 6, cleave_onnx_rewrite_recurrent},
+    {"LpPool GlobalLpPool", 1, 1, cleave_onnx_rewrite_norm_order},
     {"BatchNormalization", 1, 13, cleave_onnx_rewrite_batch_normalization},
     {"GroupNormalization", 18, 20, cleave_onnx_rewrite_group_normalization},
-    {"Softmax", 1, 12, cleave_onnx_rewrite_softmax},
-    {"LogSoftmax", 1, 12, cleave_onnx_rewrite_softmax},
-    {"Hardmax", 1, 12, cleave_onnx_rewrite_softmax},
+    {"Softmax LogSoftmax Hardmax", 1, 12, cleave_onnx_rewrite_softmax},
     {"Upsample", 1, ANY, cleave_onnx_rewrite_upsample},
     {"Resize", 10, 10, cleave_onnx_rewrite_resize_10},
     {"Resize", 11, ANY, cleave_onnx_rewrite_resize},
@@ -55,18 +40,10 @@ static const cleave_onnx_change_t changes[] = {
     {"Slice", 1, 9, cleave_onnx_rewrite_slice},
     {"TopK", 1, 9, cleave_onnx_rewrite_top_k},
     {"Split", 1, 17, cleave_onnx_rewrite_split},
-    {"Squeeze", 1, 12, cleave_onnx_rewrite_axes},
-    {"Unsqueeze", 1, 12, cleave_onnx_rewrite_axes},
-    {"ReduceSum", 1, 12, cleave_onnx_rewrite_axes},
-    {"ReduceL1", 1, 17, cleave_onnx_rewrite_axes},
-    {"ReduceL2", 1, 17, cleave_onnx_rewrite_axes},
-    {"ReduceLogSum", 1, 17, cleave_onnx_rewrite_axes},
-    {"ReduceLogSumExp", 1, 17, cleave_onnx_rewrite_axes},
-    {"ReduceMax", 1, 17, cleave_onnx_rewrite_axes},
-    {"ReduceMean", 1, 17, cleave_onnx_rewrite_axes},
-    {"ReduceMin", 1, 17, cleave_onnx_rewrite_axes},
-    {"ReduceProd", 1, 17, cleave_onnx_rewrite_axes},
-    {"ReduceSumSquare", 1, 17, cleave_onnx_rewrite_axes},
+    {"Squeeze Unsqueeze ReduceSum", 1, 12, cleave_onnx_rewrite_axes},
+    {"ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "
+     "ReduceSumSquare",
+     1, 17, cleave_onnx_rewrite_axes},
     {"Scatter", 9, ANY, cleave_onnx_rewrite_scatter},
     {"DFT", 17, 19, cleave_onnx_rewrite_dft},
 };
@@ -79,7 +56,7 @@ cleave_status_t cleave_onnx_canonicalise(cleave_onnx_call_t *call, cleave_error_
   for (size_t k = 0; k < sizeof changes / sizeof *changes; k++) {
     const cleave_onnx_change_t *change = &changes[k];
     if (call->version >= change->first && call->version <= change->last &&
-        strcmp(op_type, change->op_type) == 0) {
+        cleave_text_has_word(change->op_types, op_type)) {
       CLEAVE_TRY(change->rewrite(call, error));
     }
   }

@@ -40,7 +40,7 @@ typedef cleave_status_t (*cleave_onnx_rewrite_t)(cleave_onnx_call_t *call, cleav
 
 /* One line of the table: versions first .. last of `op_type`. Lines apply in their order. */
 typedef struct cleave_onnx_change {
-  const char *op_type;
+  const char *op_types; /* with blanks between them */
   int32_t first;
   int32_t last;
   cleave_onnx_rewrite_t rewrite;

@@ -45,16 +45,6 @@ static char letter_of(cleave_dtype_t dtype) {
   return (size_t)dtype < sizeof letters ? letters[dtype] : '\0';
 }
 
-static bool has_word(const char *list, const char *word) {
-  size_t length = strlen(word);
-  for (const char *at = strstr(list, word); at != NULL; at = strstr(at + 1, word)) {
-    if ((at == list || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0')) {
-      return true;
-    }
-  }
-  return false;
-}
-
 /* The next set of a list that ends in '>' or NUL; the last one stays. */
 static const char *next_set(const char *sets) {
   const char *at = sets;
@@ -137,7 +127,7 @@ static void check_attributes(cleave_onnx_record_t *record, const form_t *form) {
   size_t kept = 0;
   for (size_t k = 0; k < record->attributes.count; k++) {
     const cleave_attribute_t *attribute = &record->attributes.items[k];
-    if (has_word(form->attributes, attribute->name)) {
+    if (cleave_text_has_word(form->attributes, attribute->name)) {
       record->attributes.items[kept++] = *attribute;
     } else if (!says_default(attribute, cleave_op_find_attribute(record->op, attribute->name))) {
       (void)snprintf(record->refusal, sizeof record->refusal, "it has no attribute '%s'", attribute->name);
