@@ -41,63 +41,22 @@ typedef enum cleave_cost_class {
 } cleave_cost_class_t;
 
 static inline cleave_cost_class_t cleave_cost_class(const char *op) {
-  static const struct {
-    const char *op;
-    cleave_cost_class_t kind;
-  } CLASSES[] = {{"Reshape", CLEAVE_COST_VIEW},
-                 {"Flatten", CLEAVE_COST_VIEW},
-                 {"Squeeze", CLEAVE_COST_VIEW},
-                 {"Unsqueeze", CLEAVE_COST_VIEW},
-                 {"Identity", CLEAVE_COST_VIEW},
-                 {"After", CLEAVE_COST_VIEW},
-                 {"Conv", CLEAVE_COST_WINDOW},
-                 {"ConvTranspose", CLEAVE_COST_WINDOW},
-                 {"QLinearConv", CLEAVE_COST_WINDOW},
-                 {"ConvInteger", CLEAVE_COST_WINDOW},
-                 {"DeformConv", CLEAVE_COST_WINDOW},
-                 {"MatMul", CLEAVE_COST_PRODUCT},
-                 {"Gemm", CLEAVE_COST_PRODUCT},
-                 {"Einsum", CLEAVE_COST_PRODUCT},
-                 {"Attention", CLEAVE_COST_PRODUCT},
-                 {"QLinearMatMul", CLEAVE_COST_PRODUCT},
-                 {"MatMulInteger", CLEAVE_COST_PRODUCT},
-                 {"RNN", CLEAVE_COST_PRODUCT},
-                 {"GRU", CLEAVE_COST_PRODUCT},
-                 {"LSTM", CLEAVE_COST_PRODUCT},
-                 {"MaxPool", CLEAVE_COST_POOL},
-                 {"AveragePool", CLEAVE_COST_POOL},
-                 {"LpPool", CLEAVE_COST_POOL},
-                 {"GlobalMaxPool", CLEAVE_COST_POOL},
-                 {"GlobalAveragePool", CLEAVE_COST_POOL},
-                 {"Exp", CLEAVE_COST_FUNCTION},
-                 {"Log", CLEAVE_COST_FUNCTION},
-                 {"Erf", CLEAVE_COST_FUNCTION},
-                 {"Tanh", CLEAVE_COST_FUNCTION},
-                 {"Sigmoid", CLEAVE_COST_FUNCTION},
-                 {"Gelu", CLEAVE_COST_FUNCTION},
-                 {"Elu", CLEAVE_COST_FUNCTION},
-                 {"Selu", CLEAVE_COST_FUNCTION},
-                 {"Celu", CLEAVE_COST_FUNCTION},
-                 {"Mish", CLEAVE_COST_FUNCTION},
-                 {"Softplus", CLEAVE_COST_FUNCTION},
-                 {"Swish", CLEAVE_COST_FUNCTION},
-                 {"Pow", CLEAVE_COST_FUNCTION},
-                 {"Sin", CLEAVE_COST_FUNCTION},
-                 {"Cos", CLEAVE_COST_FUNCTION},
-                 {"Tan", CLEAVE_COST_FUNCTION},
-                 {"Softmax", CLEAVE_COST_REDUCTION},
-                 {"LogSoftmax", CLEAVE_COST_REDUCTION},
-                 {"LayerNormalization", CLEAVE_COST_REDUCTION},
-                 {"GroupNormalization", CLEAVE_COST_REDUCTION},
-                 {"InstanceNormalization", CLEAVE_COST_REDUCTION},
-                 {"RMSNormalization", CLEAVE_COST_REDUCTION},
-                 {"LRN", CLEAVE_COST_REDUCTION},
-                 {"ReduceMean", CLEAVE_COST_REDUCTION},
-                 {"ReduceSum", CLEAVE_COST_REDUCTION},
-                 {"ReduceMax", CLEAVE_COST_REDUCTION}};
-  for (size_t k = 0; k < sizeof CLASSES / sizeof CLASSES[0]; k++) {
-    if (cleave_view_text_equal(CLASSES[k].op, op)) {
-      return CLASSES[k].kind;
+  enum { MOST = 16 };
+  static const char *const OPS[CLEAVE_COST_POINTWISE][MOST] = {
+      /* of the classes, in their order */
+      {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "After"},
+      {"MatMul", "Gemm", "Einsum", "Attention", "QLinearMatMul", "MatMulInteger", "RNN", "GRU", "LSTM"},
+      {"Conv", "ConvTranspose", "QLinearConv", "ConvInteger", "DeformConv"},
+      {"MaxPool", "AveragePool", "LpPool", "GlobalMaxPool", "GlobalAveragePool"},
+      {"Exp", "Log", "Erf", "Tanh", "Sigmoid", "Gelu", "Elu", "Selu", "Celu", "Mish", "Softplus", "Swish",
+       "Pow", "Sin", "Cos", "Tan"},
+      {"Softmax", "LogSoftmax", "LayerNormalization", "GroupNormalization", "InstanceNormalization",
+       "RMSNormalization", "LRN", "ReduceMean", "ReduceSum", "ReduceMax"}};
+  for (int kind = 0; kind < CLEAVE_COST_POINTWISE; kind++) {
+    for (int k = 0; k < MOST && OPS[kind][k] != NULL; k++) {
+      if (cleave_view_text_equal(OPS[kind][k], op)) {
+        return (cleave_cost_class_t)kind;
+      }
     }
   }
   return CLEAVE_COST_POINTWISE;
