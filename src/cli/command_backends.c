@@ -294,15 +294,9 @@ static int run(cleave_arguments_t *arguments) {
   return status;
 }
 
-const cleave_command_t cleave_command_backends = {
-    .name = "backends",
-    .summary = "list what can execute here",
-    .order = 80,
-    .operands = "[NAME]",
-    .about =
-        "Lists what can execute here: backends that are linked in, libraries of --load, and those in the\n"
-        "folders of CLEAVE_BACKEND_PATH; where each comes from, and why one is not usable. With NAME: "
-        "everything\nabout that backend, and its answers to all of its keys.",
-    .max_operands = 1,
-    .run = run,
-};
+CLEAVE_COMMAND_DEFINE(
+    backends, 80, "[NAME]", run, "list what can execute here",
+    "Lists what can execute here: backends that are linked in, libraries of --load, and those in the\n"
+    "folders of CLEAVE_BACKEND_PATH; where each comes from, and why one is not usable. With NAME: "
+    "everything\nabout that backend, and its answers to all of its keys.",
+    .max_operands = 1)

@@ -137,14 +137,8 @@ static int run(cleave_arguments_t *arguments) {
   return status;
 }
 
-const cleave_command_t cleave_command_cache = {
-    .name = "cache",
-    .summary = "list or remove compiled regions that are kept",
-    .order = 85,
-    .about =
-        "Lists the compiled regions that sessions keep in the folder of --cache or CLEAVE_CACHE, so that\n"
-        "the next process need not compile them. Only backends that can serialise their programs take "
-        "part.",
-    .makes_sessions = true,
-    .run = run,
-};
+CLEAVE_COMMAND_DEFINE(
+    cache, 85, NULL, run, "list or remove compiled regions that are kept",
+    "Lists the compiled regions that sessions keep in the folder of --cache or CLEAVE_CACHE, so that\n"
+    "the next process need not compile them. Only backends that can serialise their programs take part.",
+    .makes_sessions = true)

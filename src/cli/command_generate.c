@@ -78,19 +78,9 @@ static int run_command(cleave_arguments_t *arguments) {
   return status;
 }
 
-const cleave_command_t cleave_command_generate = {
-    .name = "generate",
-    .summary = "generate tokens with a model, one by one",
-    .order = 12,
-    .operands = "MODEL",
-    .about =
-        "Generates token by token. The model reads tokens [batch, length] and gives scores of the next "
-        "one;\n"
-        "states, such as keys and values of attention, go from each run to the next without a copy. A "
-        "cache\n"
-        "that grows is given a fixed capacity by rules/generation.lua, so that nothing is compiled per "
-        "length.",
-    .makes_sessions = true,
-    .min_operands = 1,
-    .run = run_command,
-};
+CLEAVE_COMMAND_DEFINE(
+    generate, 12, "MODEL", run_command, "generate tokens with a model, one by one",
+    "Generates token by token. The model reads tokens [batch, length] and gives scores of the next one;\n"
+    "states, such as keys and values of attention, go from each run to the next without a copy. A cache\n"
+    "that grows is given a fixed capacity by rules/generation.lua, so that nothing is compiled per length.",
+    .makes_sessions = true, .min_operands = 1)

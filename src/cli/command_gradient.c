@@ -240,17 +240,10 @@ static int run(cleave_arguments_t *arguments) {
   return status;
 }
 
-const cleave_command_t cleave_command_gradient = {
-    .name = "gradient",
-    .summary = "add gradients to a model",
-    .order = 23,
-    .operands = "MODEL",
-    .about =
-        "Adds to a model the gradients of one of its values: forward and backward in one graph. Its "
-        "outputs\n"
-        "are those of the model, then grad(NAME) for each name of --wrt. What was written is a model like\n"
-        "any other, for 'cleave run' and for 'cleave gradient' again. How gradients pass an operator is a\n"
-        "rule: gradient \"Op\" { function(g, node, dy) ... end }.",
-    .min_operands = 1,
-    .run = run,
-};
+CLEAVE_COMMAND_DEFINE(
+    gradient, 23, "MODEL", run, "add gradients to a model",
+    "Adds to a model the gradients of one of its values: forward and backward in one graph. Its outputs\n"
+    "are those of the model, then grad(NAME) for each name of --wrt. What was written is a model like\n"
+    "any other, for 'cleave run' and for 'cleave gradient' again. How gradients pass an operator is a\n"
+    "rule: gradient \"Op\" { function(g, node, dy) ... end }.",
+    .min_operands = 1)

@@ -178,16 +178,10 @@ static int run(cleave_arguments_t *arguments) {
   return status;
 }
 
-const cleave_command_t cleave_command_init = {
-    .name = "init",
-    .summary = "make a folder to write rules in",
-    .order = 27,
-    .operands = "DIR",
-    .about =
-        "Makes a folder to write rules in: a first rule with its tests (first.lua), settings of editors\n"
-        "with a Lua language server (.luarc.json) and of luacheck (.luacheckrc), and definitions of every\n"
-        "word, field and operator for completion (.cleave/meta), and a table of all operators\n"
-        "(.cleave/OPERATORS.md); what is in .cleave is written anew each time.",
-    .min_operands = 1,
-    .run = run,
-};
+CLEAVE_COMMAND_DEFINE(
+    init, 27, "DIR", run, "make a folder to write rules in",
+    "Makes a folder to write rules in: a first rule with its tests (first.lua), settings of editors\n"
+    "with a Lua language server (.luarc.json) and of luacheck (.luacheckrc), and definitions of every\n"
+    "word, field and operator for completion (.cleave/meta), and a table of all operators\n"
+    "(.cleave/OPERATORS.md); what is in .cleave is written anew each time.",
+    .min_operands = 1)

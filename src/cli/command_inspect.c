@@ -411,16 +411,9 @@ static int run(cleave_arguments_t *arguments) {
   return status;
 }
 
-const cleave_command_t cleave_command_inspect = {
-    .name = "inspect",
-    .summary = "show what is in a model",
-    .order = 30,
-    .operands = "MODEL",
-    .about =
-        "Prints inputs, outputs, operators with their number and FLOPs (a multiply-add counts two), "
-        "opset,\n"
-        "size of file and weights, memory of activations, and values whose type is unknown. The model\n"
-        "is shown as cleave sees it: in canonical form, shapes inferred, constants folded.",
-    .min_operands = 1,
-    .run = run,
-};
+CLEAVE_COMMAND_DEFINE(
+    inspect, 30, "MODEL", run, "show what is in a model",
+    "Prints inputs, outputs, operators with their number and FLOPs (a multiply-add counts two), opset,\n"
+    "size of file and weights, memory of activations, and values whose type is unknown. The model\n"
+    "is shown as cleave sees it: in canonical form, shapes inferred, constants folded.",
+    .min_operands = 1)

@@ -71,15 +71,8 @@ static int run(cleave_arguments_t *arguments) {
   return status;
 }
 
-const cleave_command_t cleave_command_kernels = {
-    .name = "kernels",
-    .summary = "print the kernels that backends generate",
-    .order = 37,
-    .operands = "MODEL",
-    .about =
-        "Compiles a model and prints the text of the kernels that its backends generate, each text once,\n"
-        "with the nodes that it computes.",
-    .min_operands = 1,
-    .makes_sessions = true,
-    .run = run,
-};
+CLEAVE_COMMAND_DEFINE(
+    kernels, 37, "MODEL", run, "print the kernels that backends generate",
+    "Compiles a model and prints the text of the kernels that its backends generate, each text once,\n"
+    "with the nodes that it computes.",
+    .min_operands = 1, .makes_sessions = true)

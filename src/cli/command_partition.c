@@ -427,15 +427,9 @@ static int run(cleave_arguments_t *arguments) {
   return status;
 }
 
-const cleave_command_t cleave_command_partition = {
-    .name = "partition",
-    .summary = "run rules over a model and write the plan",
-    .order = 20,
-    .operands = "MODEL",
-    .about =
-        "Partitions a model by rule files and writes the plan, the partitioned model, or a picture.\n"
-        "The same model and rules give the same bytes. An .onnx file that was written so brings its plan:\n"
-        "without rules and backend, that is taken.",
-    .min_operands = 1,
-    .run = run,
-};
+CLEAVE_COMMAND_DEFINE(
+    partition, 20, "MODEL", run, "run rules over a model and write the plan",
+    "Partitions a model by rule files and writes the plan, the partitioned model, or a picture.\n"
+    "The same model and rules give the same bytes. An .onnx file that was written so brings its plan:\n"
+    "without rules and backend, that is taken.",
+    .min_operands = 1)

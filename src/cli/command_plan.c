@@ -195,17 +195,10 @@ static int run(cleave_arguments_t *arguments) {
   return status;
 }
 
-const cleave_command_t cleave_command_plan = {
-    .name = "plan",
-    .summary = "compare saved plans, or show one",
-    .order = 25,
-    .operands = "diff BEFORE AFTER | show PLAN",
-    .about =
-        "Reads plans that 'cleave partition -o PLAN.json' wrote.\n\n"
-        "  diff  what differs: nodes that moved, rules that gained or lost matches, regions, settings.\n"
-        "        Exit status 0: the same, 1: different, 2: trouble\n"
-        "  show  what one plan says",
-    .min_operands = 2,
-    .max_operands = 3,
-    .run = run,
-};
+CLEAVE_COMMAND_DEFINE(
+    plan, 25, "diff BEFORE AFTER | show PLAN", run, "compare saved plans, or show one",
+    "Reads plans that 'cleave partition -o PLAN.json' wrote.\n\n"
+    "  diff  what differs: nodes that moved, rules that gained or lost matches, regions, settings.\n"
+    "        Exit status 0: the same, 1: different, 2: trouble\n"
+    "  show  what one plan says",
+    .min_operands = 2, .max_operands = 3)

@@ -173,16 +173,9 @@ static int run(cleave_arguments_t *arguments) {
   return status;
 }
 
-const cleave_command_t cleave_command_repl = {
-    .name = "repl",
-    .summary = "a prompt with the model's graph, to try patterns",
-    .order = 60,
-    .operands = "MODEL",
-    .about =
-        "The sandbox of rule files at a prompt, with the model's graph in g: try patterns, look at nodes,\n"
-        "ask why. help() lists the words. Lines come from the terminal, or from a pipe. A prompt that "
-        "computes "
-        "is\n'cleave script' without a file.",
-    .min_operands = 1,
-    .run = run,
-};
+CLEAVE_COMMAND_DEFINE(
+    repl, 60, "MODEL", run, "a prompt with the model's graph, to try patterns",
+    "The sandbox of rule files at a prompt, with the model's graph in g: try patterns, look at nodes,\n"
+    "ask why. help() lists the words. Lines come from the terminal, or from a pipe. A prompt that computes "
+    "is\n'cleave script' without a file.",
+    .min_operands = 1)

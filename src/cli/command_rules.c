@@ -147,13 +147,6 @@ static int run(cleave_arguments_t *arguments) {
   return status;
 }
 
-const cleave_command_t cleave_command_rules = {
-    .name = "rules",
-    .summary = "list rules, options and tests of rule files",
-    .order = 26,
-    .operands = "FILE...",
-    .about = "Lists what rule files declare: rules in their order, options for --set, tests.",
-    .min_operands = 1,
-    .max_operands = SIZE_MAX,
-    .run = run,
-};
+CLEAVE_COMMAND_DEFINE(rules, 26, "FILE...", run, "list rules, options and tests of rule files",
+                      "Lists what rule files declare: rules in their order, options for --set, tests.",
+                      .min_operands = 1, .max_operands = SIZE_MAX)

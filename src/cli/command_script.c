@@ -93,20 +93,11 @@ static int run(cleave_arguments_t *arguments) {
   return status;
 }
 
-const cleave_command_t cleave_command_script = {
-    .name = "script",
-    .summary = "run a Lua program that computes with arrays",
-    .order = 85,
-    .operands = "[FILE.lua [ARGUMENT]...]",
-    .about =
-        "Runs a Lua program that computes with arrays: nd.Conv, nd.Add and all other operators as "
-        "functions,\n"
-        "nd.array and nd.load for arrays, nd.hybrid for functions that are compiled by rules. Operators "
-        "run\n"
-        "beside the program until it looks at a result. Without a file, lines come from a prompt, or from "
-        "a pipe.\n"
-        "The program is trusted, unlike rule files: it may read and write files and start other programs.",
-    .max_operands = SIZE_MAX,
-    .makes_sessions = true,
-    .run = run,
-};
+CLEAVE_COMMAND_DEFINE(
+    script, 85, "[FILE.lua [ARGUMENT]...]", run, "run a Lua program that computes with arrays",
+    "Runs a Lua program that computes with arrays: nd.Conv, nd.Add and all other operators as functions,\n"
+    "nd.array and nd.load for arrays, nd.hybrid for functions that are compiled by rules. Operators run\n"
+    "beside the program until it looks at a result. Without a file, lines come from a prompt, or from a "
+    "pipe.\n"
+    "The program is trusted, unlike rule files: it may read and write files and start other programs.",
+    .max_operands = SIZE_MAX, .makes_sessions = true)

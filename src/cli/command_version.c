@@ -27,10 +27,5 @@ static int run(cleave_arguments_t *arguments) {
   return status;
 }
 
-const cleave_command_t cleave_command_version = {
-    .name = "version",
-    .summary = "print versions of the program and its backends",
-    .order = 90,
-    .about = "Prints the version, and the backends with theirs.",
-    .run = run,
-};
+CLEAVE_COMMAND_DEFINE(version, 90, NULL, run, "print versions of the program and its backends",
+                      "Prints the version, and the backends with theirs.")

@@ -85,16 +85,10 @@ static int run(cleave_arguments_t *arguments) {
   return status;
 }
 
-const cleave_command_t cleave_command_why = {
-    .name = "why",
-    .summary = "why a rule did or did not match, and what would change that",
-    .order = 25,
-    .operands = "MODEL",
-    .about =
-        "Says why: for a node, what each rule did with it, and the first thing that keeps a pattern from\n"
-        "matching there; for a rule, where it matched and where it nearly did, with the smallest edit of\n"
-        "the rule that would let it match (tried before it is printed, also against the rule's where and\n"
-        "backend). Without either: the best near misses of all rules.",
-    .min_operands = 1,
-    .run = run,
-};
+CLEAVE_COMMAND_DEFINE(
+    why, 25, "MODEL", run, "why a rule did or did not match, and what would change that",
+    "Says why: for a node, what each rule did with it, and the first thing that keeps a pattern from\n"
+    "matching there; for a rule, where it matched and where it nearly did, with the smallest edit of\n"
+    "the rule that would let it match (tried before it is printed, also against the rule's where and\n"
+    "backend). Without either: the best near misses of all rules.",
+    .min_operands = 1)

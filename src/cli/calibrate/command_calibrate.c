@@ -345,15 +345,8 @@ static int run(cleave_arguments_t *arguments) {
   return status;
 }
 
-const cleave_command_t cleave_command_calibrate = {
-    .name = "calibrate",
-    .summary = "find between which numbers the values of a model lie, for 8-bit integers",
-    .order = 36,
-    .operands = "MODEL",
-    .about =
-        "Runs a model in float32 on data, and writes between which numbers each of its values lies,\n"
-        "for rules that compute with 8-bit integers (--ranges FILE of other commands).",
-    .makes_sessions = true,
-    .min_operands = 1,
-    .run = run,
-};
+CLEAVE_COMMAND_DEFINE(
+    calibrate, 36, "MODEL", run, "find between which numbers the values of a model lie, for 8-bit integers",
+    "Runs a model in float32 on data, and writes between which numbers each of its values lies,\n"
+    "for rules that compute with 8-bit integers (--ranges FILE of other commands).",
+    .makes_sessions = true, .min_operands = 1)

@@ -238,17 +238,9 @@ static int run(cleave_arguments_t *arguments) {
   return status;
 }
 
-const cleave_command_t cleave_command_precision = {
-    .name = "precision",
-    .summary = "find what has to stay float32 in a lower precision",
-    .order = 37,
-    .operands = "MODEL",
-    .about =
-        "Finds the parts of a model that have to stay float32, so that with its "
-        "other products in fewer bits\n"
-        "the outputs are off by no more than asked; prints the setting for it.\n"
-        "Exit status 1 if that cannot be met.",
-    .makes_sessions = true,
-    .min_operands = 1,
-    .run = run,
-};
+CLEAVE_COMMAND_DEFINE(
+    precision, 37, "MODEL", run, "find what has to stay float32 in a lower precision",
+    "Finds the parts of a model that have to stay float32, so that with its other products in fewer bits\n"
+    "the outputs are off by no more than asked; prints the setting for it.\n"
+    "Exit status 1 if that cannot be met.",
+    .makes_sessions = true, .min_operands = 1)

@@ -329,17 +329,9 @@ static int run_command(cleave_arguments_t *arguments) {
   return status;
 }
 
-const cleave_command_t cleave_command_run = {
-    .name = "run",
-    .summary = "run a model, by rules or without, and measure it",
-    .order = 10,
-    .operands = "MODEL",
-    .about =
-        "Runs a model (.onnx, a .lua model script, or the .json of a region): partitions it by rules, "
-        "compiles it, runs it, and\n"
-        "says what the rules did and how long everything took. Inputs that are not given are "
-        "random:\nfloats from a normal distribution, integers 0 or 1.",
-    .makes_sessions = true,
-    .min_operands = 1,
-    .run = run_command,
-};
+CLEAVE_COMMAND_DEFINE(run, 10, "MODEL", run_command, "run a model, by rules or without, and measure it",
+                      "Runs a model (.onnx, a .lua model script, or the .json of a region): partitions it by "
+                      "rules, compiles it, runs it, and\n"
+                      "says what the rules did and how long everything took. Inputs that are not given are "
+                      "random:\nfloats from a normal distribution, integers 0 or 1.",
+                      .makes_sessions = true, .min_operands = 1)

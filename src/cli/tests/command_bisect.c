@@ -216,17 +216,9 @@ static int run(cleave_arguments_t *arguments) {
   return status;
 }
 
-const cleave_command_t cleave_command_bisect = {
-    .name = "bisect",
-    .summary = "find the rule applications that cause a difference or cost time",
-    .order = 36,
-    .operands = "MODEL",
-    .about =
-        "Finds the smallest set of rule applications that breaks a model's "
-        "values, or that slows it down, by\n"
-        "running the rules with some of their fusions and regions left out.\n"
-        "Exit status 1 if there is one.",
-    .makes_sessions = true,
-    .min_operands = 1,
-    .run = run,
-};
+CLEAVE_COMMAND_DEFINE(
+    bisect, 36, "MODEL", run, "find the rule applications that cause a difference or cost time",
+    "Finds the smallest set of rule applications that breaks a model's values, or that slows it down, by\n"
+    "running the rules with some of their fusions and regions left out.\n"
+    "Exit status 1 if there is one.",
+    .makes_sessions = true, .min_operands = 1)

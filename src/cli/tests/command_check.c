@@ -426,21 +426,10 @@ static int run(cleave_arguments_t *arguments) {
   return status;
 }
 
-const cleave_command_t cleave_command_check = {
-    .name = "check",
-    .summary = "run the tests of rule files and look for mistakes",
-    .order = 25,
-    .operands = "FILE|DIR...",
-    .about =
-        "Runs the tests of rule files, and of all rule files in a folder and "
-        "below, and looks for mistakes\n"
-        "that are not errors: rules that never get a match, options that "
-        "nothing reads, functions that could\n"
-        "be data. Exit status 1 if a test or file fails. Tests whose "
-        "backend is not in this program are\n"
-        "skipped.",
-    .makes_sessions = true,
-    .min_operands = 1,
-    .max_operands = SIZE_MAX,
-    .run = run,
-};
+CLEAVE_COMMAND_DEFINE(
+    check, 25, "FILE|DIR...", run, "run the tests of rule files and look for mistakes",
+    "Runs the tests of rule files, and of all rule files in a folder and below, and looks for mistakes\n"
+    "that are not errors: rules that never get a match, options that nothing reads, functions that could\n"
+    "be data. Exit status 1 if a test or file fails. Tests whose backend is not in this program are\n"
+    "skipped.",
+    .makes_sessions = true, .min_operands = 1, .max_operands = SIZE_MAX)

@@ -264,17 +264,9 @@ static int run(cleave_arguments_t *arguments) {
   return status;
 }
 
-const cleave_command_t cleave_command_conform = {
-    .name = "conform",
-    .summary = "run ONNX conformance tests",
-    .order = 40,
-    .operands = "DIR...",
-    .about =
-        "Runs ONNX test folders: every folder at or below DIR with model.onnx and test_data_set_*,\n"
-        "whose input_N.pb and output_N.pb belong to inputs and outputs by position. Prints a line per\n"
-        "failure with its reason, and the counts. Exit status 0 only if all pass.",
-    .makes_sessions = true,
-    .min_operands = 1,
-    .max_operands = SIZE_MAX,
-    .run = run,
-};
+CLEAVE_COMMAND_DEFINE(
+    conform, 40, "DIR...", run, "run ONNX conformance tests",
+    "Runs ONNX test folders: every folder at or below DIR with model.onnx and test_data_set_*,\n"
+    "whose input_N.pb and output_N.pb belong to inputs and outputs by position. Prints a line per\n"
+    "failure with its reason, and the counts. Exit status 0 only if all pass.",
+    .makes_sessions = true, .min_operands = 1, .max_operands = SIZE_MAX)

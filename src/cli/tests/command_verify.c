@@ -380,17 +380,9 @@ static int run(cleave_arguments_t *arguments) {
   return status;
 }
 
-const cleave_command_t cleave_command_verify = {
-    .name = "verify",
-    .summary = "check every fusion and region against cpu",
-    .order = 35,
-    .operands = "MODEL",
-    .about =
-        "Checks what rule files do to a model: every distinct fusion and region runs alone on its "
-        "backend,\n"
-        "and its nodes one by one on cpu, on the model's own values and on random ones.\n"
-        "Exit status 1 if one differs; its rule is named, and the files to reproduce it are saved.",
-    .makes_sessions = true,
-    .min_operands = 1,
-    .run = run,
-};
+CLEAVE_COMMAND_DEFINE(
+    verify, 35, "MODEL", run, "check every fusion and region against cpu",
+    "Checks what rule files do to a model: every distinct fusion and region runs alone on its backend,\n"
+    "and its nodes one by one on cpu, on the model's own values and on random ones.\n"
+    "Exit status 1 if one differs; its rule is named, and the files to reproduce it are saved.",
+    .makes_sessions = true, .min_operands = 1)

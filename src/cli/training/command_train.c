@@ -112,16 +112,8 @@ static int run_command(cleave_arguments_t *arguments) {
   return status;
 }
 
-const cleave_command_t cleave_command_train = {
-    .name = "train",
-    .summary = "train the weights of a model on samples",
-    .order = 24,
-    .operands = "MODEL",
-    .about =
-        "Trains a model: each step is one graph of forward, backward and the optimizer's update, which "
-        "rules\n"
-        "partition like any other. Weights that are not trained, and the structure, stay as they are.",
-    .min_operands = 1,
-    .makes_sessions = true,
-    .run = run_command,
-};
+CLEAVE_COMMAND_DEFINE(
+    train, 24, "MODEL", run_command, "train the weights of a model on samples",
+    "Trains a model: each step is one graph of forward, backward and the optimizer's update, which rules\n"
+    "partition like any other. Weights that are not trained, and the structure, stay as they are.",
+    .min_operands = 1, .makes_sessions = true)
