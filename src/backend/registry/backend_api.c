@@ -3,8 +3,8 @@
 #include <stdio.h>
 
 #include "backend/isolate/isolate.h"
-#include "backend/registry/registry_entry.h"
 #include "backend/registry/registry.h"
+#include "backend/registry/registry_entry.h"
 
 uint32_t cleave_backend_count(cleave_context_t *context) {
   return cleave_registry_count(context);
