@@ -31,7 +31,8 @@ static const cleave_command_t *find(const char *name) {
 static int compare_order(const void *a, const void *b) {
   const cleave_command_t *const *left = a;
   const cleave_command_t *const *right = b;
-  return ((*left)->order > (*right)->order) - ((*left)->order < (*right)->order);
+  int order = ((*left)->order > (*right)->order) - ((*left)->order < (*right)->order);
+  return order != 0 ? order : strcmp((*left)->name, (*right)->name);
 }
 
 static void print_help(void) {

@@ -14,7 +14,7 @@ struct cleave_arguments;
 typedef struct cleave_command {
   const char *name;
   const char *summary;  /* one line, for the list of commands */
-  int order;            /* in that list; smaller first */
+  int order;            /* in that list; smaller first, then by name */
   const char *operands; /* for the usage line: "MODEL"; NULL: it has none */
   const char *about;    /* what the command does, in lines of at most 100 characters */
   size_t min_operands;

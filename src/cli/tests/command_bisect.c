@@ -217,7 +217,7 @@ static int run(cleave_arguments_t *arguments) {
 }
 
 CLEAVE_COMMAND_DEFINE(
-    bisect, 36, "MODEL", run, "find the rule applications that cause a difference or cost time",
+    bisect, 37, "MODEL", run, "find the rule applications that cause a difference or cost time",
     "Finds the smallest set of rule applications that breaks a model's values, or that slows it down, by\n"
     "running the rules with some of their fusions and regions left out.\n"
     "Exit status 1 if there is one.",
