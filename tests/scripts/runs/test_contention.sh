@@ -71,7 +71,7 @@ if [ -n "$rules" ]; then
     fail "short runs do not use one thread: $(tail -1 "$out")"
   # Soon: within some dozen runs, of about 8 ms each.
   round=0
-  while [ $round -lt 4 ] && ! grep -q 'runs use one thread' soon 2>/dev/null; do
+  while [ $round -lt 20 ] && ! grep -q 'runs use one thread' soon 2>/dev/null; do
     taskset -c "$pair" "$program" run "$model" --rules "$rules" --threads 2 --warmup 0 --repeat 14 --log information \
       >soon 2>&1
     round=$((round + 1))
