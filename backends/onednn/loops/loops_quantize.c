@@ -13,19 +13,26 @@ typedef struct work {
   float *const *data;
 } work_t;
 
-// 1.5 * 2^23: adding it leaves the nearest integer, ties to even, in the low bits. The sum of a number and it
-// is exact enough for numbers below 2^22, which covers what does not saturate.
+// 1.5 * 2^23: adding it leaves the nearest integer, ties to even, in the low bits, of numbers below 2^22.
 static const float rounder = 12582912.0F;
 
-static inline float rounded(float x) {
-  float clamped = x > -4194304.0F ? x : -4194304.0F;
-  clamped = clamped < 4194304.0F ? clamped : 4194304.0F;
-  return (clamped + rounder) - rounder;
+// The integers that a type can hold, less the zero point. Bounds are variables: between constants the
+// compiler sees that one comparison decides the next, and makes branches of them that it does not vectorise.
+typedef struct bounds {
+  float low;
+  float high;
+} bounds_t;
+
+static inline bounds_t bounds_of(const onednn_bytes_t *to) {
+  return (bounds_t){(to->is_signed ? -128.0F : 0.0F) - to->zero,
+                    (to->is_signed ? 127.0F : 255.0F) - to->zero};
 }
 
-static inline float saturated(float x, float low, float high) {
-  float y = x > low ? x : low;
-  return y < high ? y : high;
+// To the nearest integer within bounds, which are integers themselves. NaN is the lowest.
+static inline float rounded(float x, bounds_t bounds) {
+  float y = x > bounds.low ? x : bounds.low;
+  y = y < bounds.high ? y : bounds.high;
+  return (y + rounder) - rounder;
 }
 
 ONEDNN_VECTOR static void read_signed(const int8_t *x, float *y, int64_t count, float scale, float zero) {
@@ -56,12 +63,11 @@ static void dequantize_range(void *opaque, int64_t begin, int64_t end) {
 ONEDNN_VECTOR static void write_bytes(const void *x, uint8_t *y, int64_t count, const onednn_bytes_t *to) {
   const float scale = to->scale;
   const float zero = to->zero;
-  const float low = to->is_signed ? -128.0F : 0.0F;
-  const float high = to->is_signed ? 127.0F : 255.0F;
+  const bounds_t bounds = bounds_of(to);
   for (int64_t k = 0; k < count; k++) {
     float number;
     memcpy(&number, (const char *)x + k * (int64_t)sizeof number, sizeof number);
-    y[k] = (uint8_t)(int32_t)saturated(rounded(number / scale) + zero, low, high);
+    y[k] = (uint8_t)(int32_t)(rounded(number / scale, bounds) + zero);
   }
 }
 
@@ -78,12 +84,11 @@ static void quantize_range(void *opaque, int64_t begin, int64_t end) {
     const onednn_bytes_t r = bytes->operands[1];                                               \
     const onednn_bytes_t to = bytes->operands[2];                                              \
     const float least = bytes->least;                                                          \
-    const float low = to.is_signed ? -128.0F : 0.0F;                                           \
-    const float high = to.is_signed ? 127.0F : 255.0F;                                         \
+    const bounds_t bounds = bounds_of(&to);                                                    \
     for (int64_t k = 0; k < count; k++) {                                                      \
       float sum = ((float)a[k] - l.zero) * l.scale + ((float)b[k] - r.zero) * r.scale;         \
       sum = sum > least ? sum : least;                                                         \
-      y[k] = (uint8_t)(int32_t)saturated(rounded(sum / to.scale) + to.zero, low, high);        \
+      y[k] = (uint8_t)(int32_t)(rounded(sum / to.scale, bounds) + to.zero);                    \
     }                                                                                          \
   }
 
