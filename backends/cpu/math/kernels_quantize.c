@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "cpu/common/nn.h"
+#include "kernels/vector_math.h"
 
 typedef struct quantize_state {
   int64_t axis;
@@ -77,8 +78,7 @@ static void integer_limits(cleave_dtype_t dtype, double *out_low, double *out_hi
   }
 }
 
-static void quantize_elements(void *context, int64_t begin, int64_t end) {
-  const quantize_t *c = context;
+static void quantize_elements(const quantize_t *c, int64_t begin, int64_t end) {
   double low = 0;
   double high = 0;
   integer_limits(c->to->dtype, &low, &high);
@@ -92,14 +92,140 @@ static void quantize_elements(void *context, int64_t begin, int64_t end) {
   }
 }
 
-static void dequantize_elements(void *context, int64_t begin, int64_t end) {
-  const quantize_t *c = context;
+static void dequantize_elements(const quantize_t *c, int64_t begin, int64_t end) {
   for (int64_t k = begin; k < end; k++) {
     int64_t at = scale_index(&c->plan, k);
     int64_t zero_point = c->zero_point != NULL ? cpu_read_int(c->zero_point, at) : 0;
     double value = (double)(cpu_read_int(c->from, k) - zero_point) * cpu_read_float(c->scale, at);
     cpu_write_float(c->to, k, value);
   }
+}
+
+// ---- float32 to and from 8 bits, as weights are folded --------------------------------------------------
+
+// Elements from one on whose scales are the same (`step` 0), or follow each other (1).
+typedef struct stretch {
+  int64_t count;
+  int64_t scale;
+  int64_t step;
+} stretch_t;
+
+static stretch_t stretch_from(const quantize_plan_t *plan, int64_t element, int64_t end) {
+  stretch_t stretch = {.count = end - element, .scale = scale_index(plan, element)};
+  if (plan->per_tensor) {
+    return stretch;
+  }
+  int64_t rest = plan->inner - element % plan->inner;
+  stretch.step = plan->blocked ? 1 : 0;
+  if (plan->inner == 1) {
+    int64_t at = element % plan->axis_length;
+    rest = plan->axis_length - at;
+    rest = plan->blocked && plan->group - at % plan->group < rest ? plan->group - at % plan->group : rest;
+    stretch.step = plan->blocked ? 0 : 1;
+  }
+  stretch.count = rest < stretch.count ? rest : stretch.count;
+  return stretch;
+}
+
+// 1.5 * 2^23: adding it leaves the nearest integer, ties to even, in the low bits, of numbers below 2^22.
+static const float rounder = 12582912.0F;
+
+// Bounds are integers less the zero point, so that they may come before the rounding. NaN is the lowest.
+static inline int32_t nearest(float quotient, float low, float high, float zero) {
+  float value = quotient > low - zero ? quotient : low - zero;
+  value = value < high - zero ? value : high - zero;
+  return (int32_t)((value + rounder) - rounder + zero);
+}
+
+#define BYTES(type, low_bound, high_bound)                                                                   \
+  CPU_VECTOR static void quantize_same_##type(const float *x, const float *scale, const type *zero, type *y, \
+                                              int64_t count) {                                               \
+    const float low = low_bound, high = high_bound, divisor = scale[0], point = zero[0];                     \
+    for (int64_t k = 0; k < count; k++) {                                                                    \
+      y[k] = (type)nearest(x[k] / divisor, low, high, point);                                                \
+    }                                                                                                        \
+  }                                                                                                          \
+  CPU_VECTOR static void quantize_each_##type(const float *x, const float *scale, const type *zero, type *y, \
+                                              int64_t count) {                                               \
+    const float low = low_bound, high = high_bound;                                                          \
+    for (int64_t k = 0; k < count; k++) {                                                                    \
+      y[k] = (type)nearest(x[k] / scale[k], low, high, zero[k]);                                             \
+    }                                                                                                        \
+  }                                                                                                          \
+  CPU_VECTOR static void dequantize_same_##type(const type *x, const float *scale, const type *zero,         \
+                                                float *y, int64_t count) {                                   \
+    const float factor = scale[0];                                                                           \
+    const int32_t point = zero[0];                                                                           \
+    for (int64_t k = 0; k < count; k++) {                                                                    \
+      y[k] = (float)(x[k] - point) * factor;                                                                 \
+    }                                                                                                        \
+  }                                                                                                          \
+  CPU_VECTOR static void dequantize_each_##type(const type *x, const float *scale, const type *zero,         \
+                                                float *y, int64_t count) {                                   \
+    for (int64_t k = 0; k < count; k++) {                                                                    \
+      y[k] = (float)(x[k] - zero[k]) * scale[k];                                                             \
+    }                                                                                                        \
+  }                                                                                                          \
+  static void quantize_##type(const quantize_t *c, int64_t begin, int64_t end) {                             \
+    stretch_t part;                                                                                          \
+    for (int64_t k = begin; k < end; k += part.count) {                                                      \
+      part = stretch_from(&c->plan, k, end);                                                                 \
+      const type *zero = zeros_of(c, &part);                                                                 \
+      (part.step == 0 ? quantize_same_##type : quantize_each_##type)(                                        \
+          (const float *)c->from->data + k, (const float *)c->scale->data + part.scale, zero,                \
+          (type *)c->to->data + k, part.count);                                                              \
+    }                                                                                                        \
+  }                                                                                                          \
+  static void dequantize_##type(const quantize_t *c, int64_t begin, int64_t end) {                           \
+    stretch_t part;                                                                                          \
+    for (int64_t k = begin; k < end; k += part.count) {                                                      \
+      part = stretch_from(&c->plan, k, end);                                                                 \
+      const type *zero = zeros_of(c, &part);                                                                 \
+      (part.step == 0 ? dequantize_same_##type : dequantize_each_##type)(                                    \
+          (const type *)c->from->data + k, (const float *)c->scale->data + part.scale, zero,                 \
+          (float *)c->to->data + k, part.count);                                                             \
+    }                                                                                                        \
+  }
+
+// Zero points of a stretch, which gets shorter where there are none.
+static const void *zeros_of(const quantize_t *c, stretch_t *part) {
+  static const uint8_t none[256];
+  if (c->zero_point != NULL) {
+    return (const uint8_t *)c->zero_point->data + part->scale;
+  }
+  part->count = part->step == 0 || part->count < (int64_t)sizeof none ? part->count : (int64_t)sizeof none;
+  return none;
+}
+
+BYTES(int8_t, INT8_MIN, INT8_MAX)
+BYTES(uint8_t, 0, UINT8_MAX)
+
+// The loop for these dtypes, or NULL.
+static void (*byte_loop(const quantize_t *c, bool quantizes))(const quantize_t *, int64_t, int64_t) {
+  const cpu_tensor_t *numbers = quantizes ? c->from : c->to;
+  const cpu_tensor_t *integers = quantizes ? c->to : c->from;
+  if (numbers->dtype != CLEAVE_DTYPE_F32 || c->scale->dtype != CLEAVE_DTYPE_F32) {
+    return NULL;
+  }
+  switch (integers->dtype) {
+    case CLEAVE_DTYPE_I8: return quantizes ? quantize_int8_t : dequantize_int8_t;
+    case CLEAVE_DTYPE_U8: return quantizes ? quantize_uint8_t : dequantize_uint8_t;
+    default: return NULL;
+  }
+}
+
+// ---- both -------------------------------------------------------------------------------------------------
+
+static void quantize_part(void *context, int64_t begin, int64_t end) {
+  const quantize_t *c = context;
+  void (*loop)(const quantize_t *, int64_t, int64_t) = byte_loop(c, true);
+  (loop != NULL ? loop : quantize_elements)(c, begin, end);
+}
+
+static void dequantize_part(void *context, int64_t begin, int64_t end) {
+  const quantize_t *c = context;
+  void (*loop)(const quantize_t *, int64_t, int64_t) = byte_loop(c, false);
+  (loop != NULL ? loop : dequantize_elements)(c, begin, end);
 }
 
 static cleave_status_t run_elements(const cpu_call_t *call, cleave_parallel_fn_t body,
@@ -112,11 +238,11 @@ static cleave_status_t run_elements(const cpu_call_t *call, cleave_parallel_fn_t
 }
 
 static cleave_status_t quantize_run(const cpu_call_t *call, cleave_message_t *message) {
-  return run_elements(call, quantize_elements, message);
+  return run_elements(call, quantize_part, message);
 }
 
 static cleave_status_t dequantize_run(const cpu_call_t *call, cleave_message_t *message) {
-  return run_elements(call, dequantize_elements, message);
+  return run_elements(call, dequantize_part, message);
 }
 
 #define QUANTIZED \

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// 8-bit integers in all arrangements of scales and zero points, against one element at a time.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cpu_test.h"
+
+typedef struct arrangement {
+  int rows;
+  int columns;
+  int axis;  /* of the scales; -1: one for all */
+  int block; /* elements of the axis that share a scale; 0: scales along the axis alone */
+  bool has_zeros;
+  bool is_signed;
+} arrangement_t;
+
+enum { TEXT = 1 << 15 };
+
+typedef struct text {
+  char text[TEXT];
+  size_t length;
+} text_t;
+
+static void add(text_t *text, const char *words) {
+  size_t length = strlen(words);
+  ck_assert_uint_lt(text->length + length, TEXT);
+  memcpy(text->text + text->length, words, length + 1);
+  text->length += length;
+}
+
+static void add_number(text_t *text, double number) {
+  char word[40];
+  (void)snprintf(word, sizeof word, " %.9g", number);
+  add(text, word);
+}
+
+// A tensor's dtype and dims; `rank` 0 to 2.
+static void start(text_t *text, const char *dtype, int rank, int first, int second) {
+  char word[60];
+  int least = snprintf(word, sizeof word, "%s[", dtype);
+  if (rank > 0) {
+    least += snprintf(word + least, sizeof word - (size_t)least, rank > 1 ? "%d,%d" : "%d", first, second);
+  }
+  (void)snprintf(word + least, sizeof word - (size_t)least, "]");
+  add(text, word);
+}
+
+static int blocks_of(const arrangement_t *how) {
+  int length = how->axis == 0 ? how->rows : how->columns;
+  return how->axis < 0 ? 1 : how->block > 0 ? (length - 1) / how->block + 1 : length;
+}
+
+// How many rows of scales, or columns, lie beside each other: 1 unless they are in blocks.
+static int across_of(const arrangement_t *how) {
+  return how->block == 0 ? 1 : how->axis == 0 ? how->columns : how->rows;
+}
+
+static int scale_of(const arrangement_t *how, int row, int column) {
+  int at = how->axis == 0 ? row : column;
+  if (how->axis < 0 || how->block == 0) {
+    return how->axis < 0 ? 0 : at;
+  }
+  return how->axis == 0 ? at / how->block * how->columns + column : row * blocks_of(how) + at / how->block;
+}
+
+static int zero_of(const arrangement_t *how, int scale) {
+  return how->has_zeros ? scale * 7 % 23 - (how->is_signed ? 11 : 0) : 0;
+}
+
+// Powers of two, so that quotients are exact, ties among them.
+static double step_of(int scale) {
+  return ldexp(1.0, scale % 5 - 3);
+}
+
+// Halves from -200 to 200, and what is no number.
+static double quotient_at(int k) {
+  switch (k % 97) {
+    case 13: return NAN;
+    case 29: return INFINITY;
+    case 31: return -INFINITY;
+    default: return (k * 37 % 801 - 400) / 2.0;
+  }
+}
+
+static double quantized(double quotient, double zero, bool is_signed) {
+  double low = is_signed ? -128 : 0;
+  double high = is_signed ? 127 : 255;
+  double value = nearbyint(quotient) + zero;
+  return value >= low ? (value <= high ? value : high) : low;
+}
+
+// The operands after the first one.
+static void add_scales(const arrangement_t *how, text_t *text) {
+  int rank = how->axis < 0 ? 0 : how->block > 0 ? 2 : 1;
+  int groups = blocks_of(how);
+  int first = rank == 2 && how->axis == 1 ? across_of(how) : groups;
+  int second = rank == 2 && how->axis == 1 ? groups : across_of(how);
+  add(text, "; ");
+  start(text, "f32", rank, first, second);
+  for (int k = 0; k < groups * across_of(how); k++) {
+    add_number(text, step_of(k));
+  }
+  if (how->has_zeros) {
+    add(text, "; ");
+    start(text, how->is_signed ? "i8" : "u8", rank, first, second);
+  }
+  for (int k = 0; how->has_zeros && k < groups * across_of(how); k++) {
+    add_number(text, zero_of(how, k));
+  }
+}
+
+static void check_arrangement(const arrangement_t *how) {
+  static text_t numbers;
+  static text_t integers;
+  static text_t back;
+  static text_t operands;
+  char attributes[60];
+  numbers.length = integers.length = back.length = 0;
+  (void)snprintf(attributes, sizeof attributes, "axis=%d block_size=%d", how->axis < 0 ? 0 : how->axis,
+                 how->block);
+  start(&numbers, "f32", 2, how->rows, how->columns);
+  start(&integers, how->is_signed ? "i8" : "u8", 2, how->rows, how->columns);
+  start(&back, "f32", 2, how->rows, how->columns);
+  for (int k = 0; k < how->rows * how->columns; k++) {
+    int scale = scale_of(how, k / how->columns, k % how->columns);
+    double integer = quantized(quotient_at(k), zero_of(how, scale), how->is_signed);
+    add_number(&numbers, quotient_at(k) * step_of(scale));
+    add_number(&integers, integer);
+    add_number(&back, (integer - zero_of(how, scale)) * step_of(scale));
+  }
+  operands = numbers;
+  add_scales(how, &operands);
+  op_case(&cpu, "QuantizeLinear", operands.text, attributes, integers.text);
+  operands = integers;
+  add_scales(how, &operands);
+  op_case(&cpu, "DequantizeLinear", operands.text, attributes, back.text);
+}
+
+CPU_TEST(quantises_in_all_arrangements) {
+  static const arrangement_t arrangements[] = {
+      {1, 300, -1, 0, true, false}, {1, 300, -1, 0, false, false}, {1, 300, -1, 0, true, true},
+      {3, 67, 0, 0, true, true},    {3, 67, 0, 0, false, false},   {3, 67, 1, 0, true, true},
+      {2, 300, 1, 0, false, false}, {2, 300, 1, 0, true, false},   {24, 35, 0, 8, true, true},
+      {24, 35, 0, 8, false, false}, {5, 64, 1, 16, true, true},    {5, 70, 1, 16, true, false},
+      {5, 70, 1, 16, false, false}, {70, 5, 0, 16, true, true},
+  };
+  for (size_t k = 0; k < sizeof arrangements / sizeof arrangements[0]; k++) {
+    check_arrangement(&arrangements[k]);
+  }
+}
+
+UNIT_MAIN("cpu_quantize")
