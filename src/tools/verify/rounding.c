@@ -35,6 +35,11 @@ static int digits_of(cleave_dtype_t dtype, int low) {
   }
 }
 
+/* 8-bit integers, all of one size, may be the next ones. */
+static bool is_quantized(cleave_dtype_t dtype) {
+  return dtype == CLEAVE_DTYPE_U8 || dtype == CLEAVE_DTYPE_I8;
+}
+
 /* Steps of 8-bit integers are those of the largest values; most are smaller. */
 static int digits_of_precision(const char *name) {
   static const struct {
@@ -141,6 +146,35 @@ static cleave_status_t disturb_steps(cleave_graph_t *graph, cleave_node_t node, 
   return disturb(graph, cleave_node_output(graph, node, 0), &step, error);
 }
 
+/* What a rule rounded to integers is off by up to half a step: as much as if one in 16 was the next one. They
+ * move towards zero, so that none leaves its type. */
+static cleave_status_t disturb_integers(cleave_graph_t *graph, cleave_node_t node, uint64_t seed,
+                                        cleave_error_t *error) {
+  const cleave_node_record_t *record = cleave_graph_node(graph, node);
+  if (record->op->id != CLEAVE_OP_DequantizeLinear) {
+    return CLEAVE_OK;
+  }
+  const cleave_tensor_t *integers = cleave_graph_value(graph, cleave_node_input(graph, node, 0))->tensor;
+  if (integers == NULL || !is_quantized(integers->dtype)) {
+    return CLEAVE_OK;
+  }
+  cleave_value_t value = CLEAVE_VALUE_NONE;
+  cleave_tensor_t *changed = NULL;
+  CLEAVE_TRY(cleave_tensor_create(integers->dtype, integers->rank, integers->dims, &changed, error));
+  for (int64_t k = 0; k < integers->count; k++) {
+    double integer = cleave_tensor_get_float(integers, k);
+    bool is_changed = (cleave_hash_combine(seed, (uint64_t)k) >> 17 & 15U) == 0;
+    double step = integer > 0.0 ? 1.0 : integer < 0.0 ? -1.0 : 0.0;
+    cleave_tensor_set_float(changed, k, is_changed ? integer - step : integer);
+  }
+  cleave_status_t status = cleave_graph_add_constant(graph, "", changed, &value, error);
+  cleave_tensor_release(changed);
+  if (status == CLEAVE_OK) {
+    cleave_graph_set_input(graph, node, 0, value);
+  }
+  return status;
+}
+
 /* How many terms an element of the node's output is the sum of, about. */
 static double terms_of(const cleave_graph_t *graph, cleave_node_t node) {
   const cleave_value_record_t *output = cleave_graph_value(graph, cleave_node_output(graph, node, 0));
@@ -151,7 +185,9 @@ static double terms_of(const cleave_graph_t *graph, cleave_node_t node) {
 }
 
 /* Factors 1 and a little less: more than 1 could make an infinity. */
-static cleave_status_t disturb_all(cleave_graph_t *graph, int low, uint64_t seed, cleave_error_t *error) {
+static cleave_status_t disturb_all(const cleave_rounding_t *rounding, cleave_graph_t *graph, uint64_t seed,
+                                   cleave_error_t *error) {
+  const int low = rounding->digits;
   uint32_t bound = cleave_graph_value_bound(graph);
   for (uint32_t v = 0; v < bound; v++) {
     cleave_value_t value = {v};
@@ -165,9 +201,12 @@ static cleave_status_t disturb_all(cleave_graph_t *graph, int low, uint64_t seed
     /* Products of fewer digits are added up in float32. */
     double growth = is_made && low == 0 ? sqrt(terms_of(graph, producer) / BLOCK) : 1.0;
     double change = ldexp(growth > 1.0 ? growth : 1.0, 1 - digits);
-    const disturbance_t rounding = {
+    const disturbance_t factors = {
         .op = "Mul", .numbers = {1.0, 1.0 - change}, .bits = 1, .seed = cleave_hash_combine(seed, v)};
-    CLEAVE_TRY(disturb(graph, value, &rounding, error));
+    CLEAVE_TRY(disturb(graph, value, &factors, error));
+    if (is_made && rounding->narrowed_from > 0 && v >= rounding->narrowed_from) {
+      CLEAVE_TRY(disturb_integers(graph, producer, cleave_hash_combine(seed, v ^ bound), error));
+    }
     if (is_made) {
       CLEAVE_TRY(disturb_steps(graph, producer, cleave_hash_combine(seed, ~(uint64_t)v), error));
     }
@@ -181,11 +220,6 @@ typedef struct sizes {
   double change[CLEAVE_CHECK_SIZES]; /* the largest of a value of this size */
   int64_t count[CLEAVE_CHECK_SIZES];
 } sizes_t;
-
-/* 8-bit integers, all of one size, may be the next ones. */
-static bool is_quantized(cleave_dtype_t dtype) {
-  return dtype == CLEAVE_DTYPE_U8 || dtype == CLEAVE_DTYPE_I8;
-}
 
 static void note_steps(const cleave_tensor_t *changed, const cleave_tensor_t *values, sizes_t *sizes) {
   for (int64_t k = 0; k < values->count && k < changed->count; k++) {
@@ -259,7 +293,7 @@ static cleave_status_t run_disturbed(const cleave_rounding_t *rounding, uint64_t
   cleave_tensor_t **results = cleave_allocate_zeroed(rounding->value_count + 1, sizeof *results);
   CLEAVE_TRY_MEMORY(results, error);
   CLEAVE_TRY_CLEANUP(cleave_graph_copy(rounding->graph, &graph, error));
-  CLEAVE_TRY_CLEANUP(disturb_all(graph, rounding->digits, seed, error));
+  CLEAVE_TRY_CLEANUP(disturb_all(rounding, graph, seed, error));
   CLEAVE_TRY_CLEANUP(cleave_check_reference(graph, rounding->inputs, rounding->input_count, rounding->threads,
                                             results, rounding->value_count, error));
   for (size_t k = 0; k < rounding->value_count; k++) {

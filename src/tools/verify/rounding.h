@@ -20,6 +20,9 @@ typedef struct cleave_rounding {
   size_t value_count;
   int32_t threads;
   int digits; /* of the significands of float32 values that products read; 0: their own 24 */
+  /* Values from this index on that DequantizeLinear makes of constants are weights that rules rounded to
+   * integers: each may be the next one. 0: integers are what the model has. */
+  uint32_t narrowed_from;
   /* private */
   double *tolerances; /* by output, CLEAVE_CHECK_SIZES each; NULL: not measured */
 } cleave_rounding_t;

@@ -262,7 +262,8 @@ static cleave_status_t compare_all(const rewrites_t *rewrites, cleave_verify_rep
   cleave_status_t status = CLEAVE_OK;
   tapped_t source = {.graph = NULL};
   tapped_t result = {.graph = NULL};
-  cleave_rounding_t rounding = {.threads = rewrites->options->threads};
+  cleave_rounding_t rounding = {.threads = rewrites->options->threads,
+                                .narrowed_from = rewrites->plan->edits->source_values};
   CLEAVE_TRY_CLEANUP(run_tapped(rewrites, NULL, &source, error));
   cleave_tensor_t *const *expected = source.results + source.result_count - count;
   CLEAVE_TRY_CLEANUP(run_tapped(rewrites, expected, &result, error));

@@ -27,6 +27,32 @@ return ruleset { name = "r", backend = "cpu",
 }
 LUA
 
+# Weights that a rule rounds to integers are off by its rounding, and no more.
+cat >layers.lua <<'LUA'
+local x = g.input("x", "float32", { 4, 64 })
+local y = g.Relu(g.MatMul(x, g.weight { 64, 96 }, { name = "up" }))
+g.output("y", g.Gemm(y, g.weight { 40, 96 }, nil, { transB = 1, name = "down" }))
+LUA
+cat >halved.lua <<'LUA'
+return ruleset { name = "r", backend = "cpu",
+  rewrite "halved" {
+    pattern = op { "MatMul", as = "product", inputs = { any "x", constant { as = "w" } } },
+    replace = function(m, g)
+      local scale, zero = g.constant(0.01, "float32"), g.constant(0, "int8")
+      return g.MatMul(m.x, g.DequantizeLinear(g.QuantizeLinear(m.w * 0.5, scale, zero), scale, zero))
+    end,
+  },
+}
+LUA
+for weights in int8 int4; do
+  check "weights as $weights match" 0 ': 2 match, 0 do not' "$program" verify layers.lua --rules "$2/rules/weights.lua" --set weights=$weights
+  check "with zero points, too" 0 ': 2 match, 0 do not' "$program" verify layers.lua --rules "$2/rules/weights.lua" \
+    --set weights=$weights --set zero_points=true
+done
+check "other weights do not" 1 "halved.lua:2: rewrite 'halved'" "$program" verify layers.lua --rules halved.lua
+check "a tolerance that is asked for counts" 1 ': 0 match, 2 do not' "$program" verify layers.lua --rules "$2/rules/weights.lua" \
+  --set weights=int4 --rtol 1e-5 --atol 1e-5
+
 wrong="--load $libraries/libwrong.so --rules wrong.lua"
 good="--load $libraries/libgood.so --rules good.lua"
 fails="--load $libraries/libfails.so --rules fails.lua"
