@@ -6,13 +6,16 @@
 --
 -- A value that several products read is quantized once. What only moves elements is moved as
 -- integers. Of a sum, one side is what a product adds to in its kernel, in float32, and the other
--- is read as integers.
+-- is read as integers; with `float_sums = false` both are, for runtimes that add integers.
 
 local keep = include("parts/keep.lua")
 local integers = include("parts/integers.lua")
 
 local reduce_range = option.boolean(true, "weights of 7 bits, which every processor multiplies; "
   .. "false: of 8 bits, for processors with VNNI")
+
+local float_sums = option.boolean(true, "a product adds to a sum in its kernel, in float32; "
+  .. "false: both sides of a sum become integers first")
 
 local PRODUCTS = { Conv = true, Gemm = true, MatMul = true }
 local AVERAGES = { AveragePool = true, GlobalAveragePool = true }
@@ -61,7 +64,8 @@ local function numbers_of(range)
 end
 
 -- What reads values as integers: `read(value)` is the value as readers of integers want it, or nil.
-local function reader(g, is_kept, is_chosen)
+-- `adds(node)`: is the node a product that may add to a sum in its kernel?
+local function reader(g, is_kept, adds)
   local known = {} -- by value: what takes its place; false: nothing does
   local read
 
@@ -71,13 +75,13 @@ local function reader(g, is_kept, is_chosen)
     return g.DequantizeLinear(g.QuantizeLinear(value, scale, zero), scale, zero)
   end
 
-  -- Does a product that is chosen, with a norm behind it, make the value for one reader?
+  -- Does a product that adds, with a norm behind it, make the value for one reader?
   local function is_made_by_product(value)
     local node = value.uses_count == 1 and value.producer or nil
     if node and node.op == "BatchNormalization" then
       node = node.inputs[1].uses_count == 1 and node.inputs[1].producer or nil
     end
-    return node ~= nil and is_chosen(node)
+    return node ~= nil and adds(node)
   end
 
   local function read_into(node, port)
@@ -172,7 +176,7 @@ local function quantize(graph, set, g)
     return false, "no product of float32 numbers is left to quantize"
   end
   local read, known = reader(g, is_kept, function(node)
-    return chosen[node.index]
+    return set.float_sums and chosen[node.index]
   end)
   for _, node in ipairs(products) do
     local data = read(node.inputs[1])
@@ -191,7 +195,7 @@ local function quantize(graph, set, g)
 end
 
 return {
-  options = { reduce_range = reduce_range },
+  options = { reduce_range = reduce_range, float_sums = float_sums },
 
   pass "int8" {
     doc = "QuantizeLinear and DequantizeLinear around what integers can compute.",
@@ -221,6 +225,18 @@ return {
       left = 0,
     },
     expect_not = { "product" },
+    equal = { rtol = 0, atol = 0.05 },
+  },
+  test "both sides of a sum can be integers" {
+    graph = function(g, x)
+      local y = g.Relu(g.Conv(x, g.weight { 16, 16, 1, 1 }))
+      local z = g.Relu(g.Conv(y, g.weight { 16, 16, 1, 1 }) + y)
+      return g.Conv(z, g.weight { 16, 16, 1, 1 })
+    end,
+    inputs = { x = { 1, 16, 8, 8 } },
+    options = { precision = "int8", float_sums = false },
+    calibrate = true,
+    expect = { quantized = 3, quantized_chain = 1, QuantizeLinear = 4, left = 0 },
     equal = { rtol = 0, atol = 0.05 },
   },
   test "what is joined has one scale" {

@@ -8,6 +8,9 @@
 -- text ("encoder/layer.0/*"). A fusion stays float32 if one of its nodes does; rules of other files
 -- keep fusions by the attribute `precision = "float32"`.
 --
+-- With `precision = "int8"` products that are not of integers, as those of attention, are computed
+-- in the precision `rest`.
+--
 -- If the processor lacks the instructions, the backend refuses the region, the plan says why, and
 -- the next rule makes a region in float32.
 
@@ -18,6 +21,9 @@ local options = {
   regions = option.boolean(true, "put all that the backend supports into regions"),
   precision = option.enum("float32", "of convolutions and matrix products", {
     "float32", "bfloat16", "float16", "int8",
+  }),
+  rest = option.enum("float32", "of products that are not of integers, with precision=int8", {
+    "float32", "bfloat16",
   }),
   keep = option.list({}, "operators or names of nodes (* is any text) that stay float32"),
   strict = option.boolean(true,
@@ -62,7 +68,9 @@ return {
       return set.regions and set.precision ~= "float32"
     end,
     review = function(sub, set)
-      return reviewed(sub, set, { precision = set.precision, float32 = kept(sub, set) })
+      local is_rest = set.precision == "int8" and set.rest ~= "float32"
+      local precision = is_rest and set.rest or set.precision
+      return reviewed(sub, set, { precision = precision, float32 = kept(sub, set) })
     end,
   },
 
@@ -94,6 +102,17 @@ return {
     options = { precision = "bfloat16", keep = { "MatMul", "Soft*" } },
     expect = { product = 1, left = 0 },
     equal = { rtol = 1e-5, atol = 1e-5 },
+  },
+  test "beside products of integers others can have fewer digits" {
+    graph = function(g, x)
+      local y = g.MatMul(x, g.weight { 32, 64 })
+      return g.MatMul(g.Softmax(g.MatMul(y, g.Transpose(y, { perm = { 0, 2, 1 } }))), y)
+    end,
+    inputs = { x = { 2, 16, 32 } },
+    options = { precision = "int8", rest = "bfloat16" },
+    calibrate = true,
+    expect = { quantized = 1, left = 0 },
+    equal = { rtol = 0, atol = 0.2 },
   },
   test "without a precision there is one rule for regions" {
     graph = function(g, x)

@@ -317,23 +317,27 @@ static cleave_status_t emit_product(onednn_plan_t *plan, const onednn_kernel_t *
     context->weights = context->weights_tensor.layout;
   }
   context->source = context->source_tensor.layout;
-  onednn_request_t request = {
-      .what = "matmul",
-      .node = kernel->node,
-      .describe = describe,
-      .arguments = arguments,
-      .context = context,
-      .posts = channels.posts,
-      .post_count = channels.post_count,
-      .shape = product.result,
-      .kernel_shape = product.kernel,
-      .result = onednn_product_result(plan, kernel, &product, onednn_plan_type(plan, kernel->output)),
-      .value = kernel->output,
-      .sources = {&context->source_tensor, &context->weights_tensor},
-      .can_sum = true,
-      .quantized = &context->numbers};
-  onednn_fitted_t fitted;
-  ONEDNN_TRY(onednn_fit(plan, &request, ONEDNN_FIT_FAST, &fitted));
+  onednn_request_t request = {.what = "matmul",
+                              .node = kernel->node,
+                              .describe = describe,
+                              .arguments = arguments,
+                              .context = context,
+                              .posts = channels.posts,
+                              .post_count = channels.post_count,
+                              .shape = product.result,
+                              .kernel_shape = product.kernel,
+                              .value = kernel->output,
+                              .sources = {&context->source_tensor, &context->weights_tensor},
+                              .can_sum = true,
+                              .quantized = &context->numbers};
+  // What products of fewer digits read is stored so, where oneDNN writes it.
+  const dnnl_data_type_t types[2] = {onednn_plan_stores(plan, kernel->output),
+                                     onednn_plan_type(plan, kernel->output)};
+  onednn_fitted_t fitted = {.declined = true};
+  for (int k = types[0] == types[1] ? 1 : 0; k < 2 && fitted.declined; k++) {
+    request.result = onednn_product_result(plan, kernel, &product, types[k]);
+    ONEDNN_TRY(onednn_fit(plan, &request, ONEDNN_FIT_FAST, &fitted));
+  }
   *done = !fitted.declined;
   return *done ? onednn_emit_rest(plan, &request, &fitted, kernel->output) : CLEAVE_OK;
 }
