@@ -31,6 +31,15 @@ check "other machine" 0 'the machines differ: A, B' "$compare" --diff before.jso
 check "markdown" 0 '^| a | 8.0 ms | 1.25 | 50 % |$' "$compare" --markdown before.json
 also "a row without a bound" '^| b | 20.0 ms | 2.00 |  |$'
 also "the mean of 1.25 and 2" '^| geometric mean |  | 1.58 |  |$'
+cat >int8.json <<'JSON'
+{"format": "cleave-compare", "version": 1, "states": ["idle"], "machine": {"cpu": "A"}, "rows": [
+  {"model": "a@17", "threads": 1, "idle": {"cleave_ms": 4, "ort_ms": 10, "ratio": 2.5, "qdq_ms": 6, "qdq_ratio": 1.5}, "off": 0.0123},
+  {"model": "b@17", "threads": 1}]}
+JSON
+check "8-bit integers have two ratios, and what they are off" 0 '^| a | 4.0 ms | 2.50 | 1.50 | 1.23 % |$' "$compare" --markdown int8.json
+also "their titles" '^| model | 1 thread | ratio | QDQ ratio | off |$'
+also "a row that failed" '^| b |  |  |  |  |$'
+also "means of both ratios" '^| geometric mean |  | 2.50 | 1.50 |  |$'
 echo '{"format": "cleave-plan", "version": 1}' >plan.json
 echo '{' >broken.json
 check "another format" 1 'expected a run that' "$compare" --markdown plan.json
