@@ -103,6 +103,13 @@ void onnx_ints(onnx_builder_t *builder, const char *name, const char *dims, cons
   cleave_protobuf_end(&builder->graph, mark);
 }
 
+void onnx_bytes(onnx_builder_t *builder, const char *name, const char *dims, const uint8_t *values,
+                size_t count) {
+  size_t mark = begin_initializer(builder, name, dims, CLEAVE_DTYPE_U8);
+  cleave_protobuf_put_bytes(&builder->graph, ONNX_TENSOR_RAW_DATA, values, count);
+  cleave_protobuf_end(&builder->graph, mark);
+}
+
 static void put_names(cleave_text_t *out, uint32_t field, const char *names) {
   char word[128];
   while (next_word(&names, word, sizeof word)) {

@@ -27,11 +27,13 @@ void onnx_value_info(onnx_builder_t *builder, const char *name, int64_t dtype, c
 void onnx_put_value_info(cleave_text_t *out, uint32_t field, const char *name, int64_t dtype,
                          const char *dims);
 
-/* Initializers; `dims` as above. Floats are float_data, ints raw_data. */
+/* Initializers; `dims` as above. Floats are float_data, ints and bytes raw_data. */
 void onnx_floats(onnx_builder_t *builder, const char *name, const char *dims, const float *values,
                  size_t count);
 void onnx_ints(onnx_builder_t *builder, const char *name, const char *dims, const int64_t *values,
                size_t count);
+void onnx_bytes(onnx_builder_t *builder, const char *name, const char *dims, const uint8_t *values,
+                size_t count);
 
 /* A node: names separated by spaces, "-" is a name left out. Attributes, then onnx_end_node. */
 void onnx_node(onnx_builder_t *builder, const char *op_type, const char *inputs, const char *outputs);

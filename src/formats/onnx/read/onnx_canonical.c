@@ -50,6 +50,12 @@ static const cleave_onnx_change_t changes[] = {
 
 cleave_status_t cleave_onnx_canonicalise(cleave_onnx_call_t *call, cleave_error_t *error) {
   const char *op_type = call->op_type;
+  if (strcmp(call->node->domain, "com.microsoft") == 0 && strcmp(op_type, "MatMulNBits") == 0) {
+    return cleave_onnx_rewrite_matmul_n_bits(call, error);
+  }
+  if (call->node->domain[0] != '\0') {
+    return CLEAVE_OK;
+  }
   if (call->version < 7) {
     cleave_onnx_call_remove(call, "consumed_inputs");
   }

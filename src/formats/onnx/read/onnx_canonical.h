@@ -33,7 +33,8 @@ typedef struct cleave_onnx_call {
   CLEAVE_ARRAY(cleave_attribute_t) attributes;
 } cleave_onnx_call_t;
 
-/* Rewrites a call of the default domain. CLEAVE_ERROR_UNSUPPORTED if the old form has no counterpart. */
+/* Rewrites a call of the default domain, or of com.microsoft what is read of that. CLEAVE_ERROR_UNSUPPORTED
+ * if the old form has no counterpart. */
 CLEAVE_STATUS cleave_onnx_canonicalise(cleave_onnx_call_t *call, cleave_error_t *error);
 
 typedef cleave_status_t (*cleave_onnx_rewrite_t)(cleave_onnx_call_t *call, cleave_error_t *error);
@@ -125,6 +126,7 @@ cleave_status_t cleave_onnx_rewrite_broadcast(cleave_onnx_call_t *call, cleave_e
 cleave_status_t cleave_onnx_rewrite_prelu(cleave_onnx_call_t *call, cleave_error_t *error);
 cleave_status_t cleave_onnx_rewrite_gemm(cleave_onnx_call_t *call, cleave_error_t *error);
 cleave_status_t cleave_onnx_rewrite_selu(cleave_onnx_call_t *call, cleave_error_t *error);
+cleave_status_t cleave_onnx_rewrite_matmul_n_bits(cleave_onnx_call_t *call, cleave_error_t *error);
 cleave_status_t cleave_onnx_rewrite_norm_order(cleave_onnx_call_t *call, cleave_error_t *error);
 cleave_status_t cleave_onnx_rewrite_recurrent(cleave_onnx_call_t *call, cleave_error_t *error);
 

@@ -346,9 +346,7 @@ static cleave_status_t add_node(reader_t *reader, uint32_t index, uint32_t *miss
     }
   }
   CLEAVE_TRY(start_call(reader, node, error));
-  if (node->domain[0] == '\0') {
-    CLEAVE_TRY(cleave_onnx_canonicalise(&reader->call, error));
-  }
+  CLEAVE_TRY(cleave_onnx_canonicalise(&reader->call, error));
   if (!reader->call.is_done) {
     CLEAVE_TRY(add_call(reader, error));
   }
