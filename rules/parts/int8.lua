@@ -194,16 +194,19 @@ local function quantize(graph, set, g)
   return true
 end
 
+local int8 = pass "int8" {
+  doc = "QuantizeLinear and DequantizeLinear around what integers can compute.",
+  enabled = function(set)
+    return set.precision == "int8"
+  end,
+  run = quantize,
+}
+
 return {
   options = { reduce_range = reduce_range, float_sums = float_sums },
+  int8 = int8,
 
-  pass "int8" {
-    doc = "QuantizeLinear and DequantizeLinear around what integers can compute.",
-    enabled = function(set)
-      return set.precision == "int8"
-    end,
-    run = quantize,
-  },
+  int8,
 
   -- ---- tests ----
 

@@ -138,6 +138,11 @@ setting=$(sed -n 's/.*--set \(keep=[^ ]*\).*/\1/p' "$out")
 check "the setting gives what was found" 0 'all outputs match' int8 run net.lua --set "$setting" --verify --repeat 1 --rtol 1e-4 --atol 1e-5
 check "precision without ranges" 1 'the ranges of values are not known' \
   "$program" precision net.lua --rules "$rules" --precision int8 --shape N=2
+check "a QDQ model and nothing else" 0 '0 fusions, 0 regions' "$program" partition net.lua --rules "$2/rules/int8.lua" --ranges all.json \
+  --shape N=2 -o plain.onnx
+also "of all products" 'int8 .* 1 '
+check "whose products are of integers" 0 'quantized .* 3 ' "$program" run plain.onnx --rules "$rules" --verify --repeat 1
+also "with the same values" 'all outputs match'
 check "as a file" 0 '' int8 partition net.lua -o net.onnx
 check "which runs without ranges" 0 'all outputs match' "$program" run net.onnx --verify --repeat 1
 finish
