@@ -37,4 +37,15 @@ return ruleset {
     expect = { int8 = 1, QuantizeLinear = 2, DequantizeLinear = 4, fusions = 0 },
     equal = { rtol = 0, atol = 0.05 },
   },
+  test "what is kept, and a model in float32, stay as they are" {
+    graph = function(g, x)
+      return g.Conv(x, g.weight { 16, 16, 1, 1 })
+    end,
+    inputs = { x = { 1, 16, 8, 8 } },
+    options = { keep = { "Conv" } },
+    calibrate = true,
+    expect = { QuantizeLinear = 0, fusions = 0 },
+    expect_not = { "int8" },
+    equal = true,
+  },
 }
