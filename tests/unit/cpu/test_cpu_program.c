@@ -14,7 +14,7 @@ static const float ramp[64] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
 UNIT_TEST(refuses_another_major_version) {
   cleave_message_t message = {.text = ""};
   ck_assert_ptr_null(cleave_backend_cpu(CLEAVE_BACKEND_ABI_MAJOR + 1, 0, &message));
-  ck_assert_str_eq(message.text, "cpu: interface version 3.0, expected 2.1");
+  ck_assert_str_eq(message.text, "cpu: interface version 3.0, expected 2.2");
   ck_assert_ptr_nonnull(cleave_backend_cpu(CLEAVE_BACKEND_ABI_MAJOR, 99, &message));
 }
 
