@@ -132,7 +132,7 @@ static part_t part_of(codec_t *codec, const void *items, uint32_t count) {
                               PART_COUNT);
   expect(codec,
          part == PART_NONE ? codec->is_edit || count == 0 : part == (is_long ? PART_KEPT_BACK : PART_SENT));
-  return part;
+  return has_failed(codec) ? PART_NONE : part;
 }
 
 /* A list of numbers, and its length. */
@@ -153,7 +153,7 @@ static const uint32_t *indices(codec_t *codec, const uint32_t *items, uint32_t c
   return found;
 }
 
-/* Structs one by one. Writing goes over a copy. */
+/* Structs one by one; none if one of them cannot be read. Writing goes over a copy. */
 static const void *structs(codec_t *codec, const void *items, size_t count, size_t size,
                            void (*one)(codec_t *codec, void *item)) {
   union {
@@ -169,7 +169,7 @@ static const void *structs(codec_t *codec, const void *items, size_t count, size
     }
     one(codec, made == NULL ? (void *)&copy : made + k * size);
   }
-  return codec->in != NULL ? made : items;
+  return codec->in == NULL ? items : has_failed(codec) ? NULL : made;
 }
 
 static void text_item(codec_t *codec, void *item) {

@@ -161,7 +161,7 @@ UNIT_TEST(device_options_and_name_are_in_the_key_each_on_its_line) {
   ck_assert_str_eq(cleave_text_get(&first), cleave_text_get(&again));
   static const char *const LINES[] = {
       "\ndevice abacus 1\nthreads 3, profile 0\noption a=b\\x0adevice x\\x5c\noption c=d\nregion ",
-      "\nbackend blobs\ninterface 2.1\nversion 1\ncode ", "\nname node\n"};
+      "\nbackend blobs\ninterface 2.2\nversion 1\ncode ", "\nname node\n"};
   for (size_t k = 0; k < 3; k++) {
     ck_assert_ptr_nonnull(strstr(cleave_text_get(&second), LINES[k]));
   }
