@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread per client takes requests from one counter. Without batches it waits for a free session, which
-// goes to whoever has waited longest.
+// Clients ask again as soon as they are answered. A session stays on its thread, which takes the request of
+// the client that has waited longest: a session that goes from thread to thread leaves processors idle
+// meanwhile. With batches clients are threads, and a server answers them.
 #include "cli/run/report.h"
 
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,34 +19,33 @@
 
 enum { MAX_REQUESTS = 100000000, MAX_CONCURRENCY = 1024, MAX_WINDOW_MS = 60000, WARMUP_REQUESTS = 3 };
 
-typedef struct client client_t;
-
 /* What all threads share. */
 typedef struct load {
   cleave_run_requests_t *requests;
   const cleave_inputs_t *inputs;
-  double *times; /* NULL while warming up */
-  int64_t count; /* requests */
-  _Atomic int64_t next;
-  atomic_bool failed;
-  pthread_mutex_t lock; /* guards the sessions that are free, and the clients that wait for one */
-  cleave_session_t **free;
-  int64_t free_count;
-  client_t *first;
-  client_t *last;
+  double *times;        /* NULL while warming up */
+  int64_t count;        /* requests */
+  pthread_mutex_t lock; /* guards what follows */
+  int64_t next;
+  int64_t answered;
+  uint64_t *asked; /* since when request n waits, at n modulo the number of clients */
+  bool has_failed;
 } load_t;
 
-struct client {
+/* A thread that runs requests: a session's, or with batches a client's. */
+typedef struct runner {
   load_t *load;
+  cleave_session_t *session;            /* without batches */
   cleave_tensor_view_t *views;          /* with batches: of its outputs */
   const cleave_tensor_view_t **outputs; /* to the views */
-  cleave_session_t *session;            /* that it has at the moment */
-  client_t *next;
-  pthread_cond_t given;
   pthread_t thread;
   cleave_error_t error; /* of its last request */
   cleave_status_t status;
-};
+} runner_t;
+
+static int64_t runner_count(const cleave_run_requests_t *requests) {
+  return requests->window != NULL ? requests->concurrency : requests->session_count;
+}
 
 /* ---- options ---- */
 
@@ -113,93 +112,77 @@ void cleave_run_requests_keep(cleave_run_requests_t *requests, const cleave_job_
   }
 }
 
-/* ---- clients ---- */
+/* ---- runners ---- */
 
-static void take_session(client_t *client) {
-  load_t *load = client->load;
+/* The client whose request was answered asks for the next one. False: no request is left. */
+static bool take(load_t *load, bool has_answered, int64_t *out_number, uint64_t *out_start) {
+  int64_t clients = load->requests->concurrency;
   (void)pthread_mutex_lock(&load->lock);
-  if (load->free_count > 0) {
-    client->session = load->free[--load->free_count];
-  } else {
-    client->next = NULL;
-    *(load->first == NULL ? &load->first : &load->last->next) = client;
-    load->last = client;
-    while (client->session == NULL) {
-      (void)pthread_cond_wait(&client->given, &load->lock);
-    }
+  if (has_answered) {
+    load->asked[load->answered++ % clients] = cleave_clock_now();
+  }
+  bool is_there = !load->has_failed && load->next < load->count;
+  if (is_there) {
+    *out_number = load->next++;
+    *out_start = load->asked[*out_number % clients];
   }
   (void)pthread_mutex_unlock(&load->lock);
+  return is_there;
 }
 
-static void give_session(client_t *client) {
-  load_t *load = client->load;
+static void fail(load_t *load) {
   (void)pthread_mutex_lock(&load->lock);
-  client_t *first = load->first;
-  if (first == NULL) {
-    load->free[load->free_count++] = client->session;
-  } else {
-    load->first = first->next;
-    first->session = client->session;
-    (void)pthread_cond_signal(&first->given);
-  }
-  client->session = NULL;
+  load->has_failed = true;
   (void)pthread_mutex_unlock(&load->lock);
-}
-
-static cleave_status_t request(client_t *client) {
-  load_t *load = client->load;
-  if (load->requests->server != NULL) {
-    return cleave_server_run(load->requests->server, load->inputs->pointers, load->inputs->count,
-                             client->outputs, load->requests->output_count, &client->error);
-  }
-  take_session(client);
-  cleave_status_t status = cleave_session_run(client->session, &client->error);
-  give_session(client);
-  return status;
 }
 
 static void *work(void *context) {
-  client_t *client = context;
-  load_t *load = client->load;
-  while (!atomic_load_explicit(&load->failed, memory_order_relaxed)) {
-    int64_t number = atomic_fetch_add_explicit(&load->next, 1, memory_order_relaxed);
-    if (number >= load->count) {
-      break;
-    }
-    uint64_t start = cleave_clock_now();
-    client->status = request(client);
+  runner_t *runner = context;
+  load_t *load = runner->load;
+  const cleave_run_requests_t *requests = load->requests;
+  int64_t number = 0;
+  uint64_t start = 0;
+  for (bool has_answered = false; take(load, has_answered, &number, &start); has_answered = true) {
+    runner->status = requests->server == NULL
+                         ? cleave_session_run(runner->session, &runner->error)
+                         : cleave_server_run(requests->server, load->inputs->pointers, load->inputs->count,
+                                             runner->outputs, requests->output_count, &runner->error);
     if (load->times != NULL) {
       load->times[number] = cleave_clock_ms(start, cleave_clock_now());
     }
-    if (client->status != CLEAVE_OK) {
-      atomic_store_explicit(&load->failed, true, memory_order_relaxed);
+    if (runner->status != CLEAVE_OK) {
+      fail(load);
     }
   }
   return NULL;
 }
 
-/* The caller is the first client's thread. */
-static cleave_status_t run_clients(load_t *load, client_t *clients, cleave_error_t *error) {
-  int64_t count = load->requests->concurrency;
+/* The caller is the first runner's thread. */
+static cleave_status_t run_all(load_t *load, runner_t *runners, cleave_error_t *error) {
+  int64_t count = runner_count(load->requests);
   int64_t started = 1;
   cleave_status_t status = CLEAVE_OK;
   uint64_t start = cleave_clock_now();
-  while (started < count && pthread_create(&clients[started].thread, NULL, work, &clients[started]) == 0) {
+  load->next = load->answered = 0;
+  for (int64_t k = 0; k < load->requests->concurrency; k++) {
+    load->asked[k] = start;
+  }
+  while (started < count && pthread_create(&runners[started].thread, NULL, work, &runners[started]) == 0) {
     started++;
   }
   if (started < count) {
-    atomic_store(&load->failed, true);
+    fail(load);
     status = cleave_error_set(error, CLEAVE_ERROR_LIMIT, "the system starts %" PRId64 " threads of %" PRId64,
                               started, count);
   } else {
-    (void)work(&clients[0]);
+    (void)work(&runners[0]);
   }
   for (int64_t k = 1; k < started; k++) {
-    (void)pthread_join(clients[k].thread, NULL);
+    (void)pthread_join(runners[k].thread, NULL);
   }
   load->requests->seconds = cleave_clock_ms(start, cleave_clock_now()) * 1e-3;
   for (int64_t k = 0; k < count && status == CLEAVE_OK; k++) {
-    status = clients[k].status == CLEAVE_OK ? CLEAVE_OK : cleave_error_take(error, &clients[k].error);
+    status = runners[k].status == CLEAVE_OK ? CLEAVE_OK : cleave_error_take(error, &runners[k].error);
   }
   return status;
 }
@@ -243,7 +226,7 @@ static cleave_status_t make_server(cleave_run_requests_t *requests, const cleave
 }
 
 /* Memory for each client's outputs. */
-static cleave_status_t make_outputs(cleave_run_requests_t *requests, client_t *clients,
+static cleave_status_t make_outputs(cleave_run_requests_t *requests, runner_t *runners,
                                     cleave_error_t *error) {
   uint32_t count = cleave_model_output_count(requests->model);
   requests->output_count = count;
@@ -251,7 +234,7 @@ static cleave_status_t make_outputs(cleave_run_requests_t *requests, client_t *c
       cleave_allocate_zeroed((size_t)requests->concurrency * count, sizeof(cleave_tensor_t *));
   CLEAVE_TRY_MEMORY(requests->outputs, error);
   for (int64_t k = 0; k < requests->concurrency; k++) {
-    client_t *client = &clients[k];
+    runner_t *client = &runners[k];
     client->views = cleave_allocate_zeroed(count, sizeof *client->views);
     client->outputs = cleave_allocate_zeroed(count, sizeof *client->outputs);
     CLEAVE_TRY_MEMORY(client->views != NULL && client->outputs != NULL, error);
@@ -267,39 +250,37 @@ static cleave_status_t make_outputs(cleave_run_requests_t *requests, client_t *c
   return CLEAVE_OK;
 }
 
-static cleave_status_t prepare(load_t *load, client_t *clients, const cleave_job_t *job,
+static cleave_status_t prepare(load_t *load, runner_t *runners, const cleave_job_t *job,
                                cleave_error_t *error) {
   cleave_run_requests_t *requests = load->requests;
-  for (int64_t k = 0; k < requests->concurrency; k++) {
-    clients[k] = (client_t){.load = load, .error = CLEAVE_ERROR_INIT, .given = PTHREAD_COND_INITIALIZER};
+  int64_t count = runner_count(requests);
+  for (int64_t k = 0; k < count; k++) {
+    runners[k] = (runner_t){.load = load, .error = CLEAVE_ERROR_INIT};
   }
   if (requests->window != NULL) {
     CLEAVE_TRY(make_server(requests, job, error));
-    return make_outputs(requests, clients, error);
+    return make_outputs(requests, runners, error);
   }
   CLEAVE_TRY(make_sessions(requests, job, error));
-  load->free = cleave_allocate_zeroed((size_t)requests->session_count, sizeof(cleave_session_t *));
-  CLEAVE_TRY_MEMORY(load->free, error);
-  load->free_count = requests->session_count;
-  memcpy((void *)load->free, (const void *)requests->sessions,
-         (size_t)requests->session_count * sizeof(cleave_session_t *));
+  for (int64_t k = 0; k < count; k++) {
+    runners[k].session = requests->sessions[k];
+  }
   return CLEAVE_OK;
 }
 
 /* Batches of several sizes come up first while all clients warm up. */
-static cleave_status_t measure(load_t *load, client_t *clients, cleave_error_t *error) {
+static cleave_status_t measure(load_t *load, runner_t *runners, cleave_error_t *error) {
   cleave_run_requests_t *requests = load->requests;
   cleave_server_counts_t before = {.size = sizeof before};
   cleave_server_counts_t after = {.size = sizeof after};
   load->count = WARMUP_REQUESTS * requests->concurrency;
-  CLEAVE_TRY(run_clients(load, clients, error));
+  CLEAVE_TRY(run_all(load, runners, error));
   if (requests->server != NULL) {
     cleave_server_counts(requests->server, &before);
   }
   load->count = requests->count;
   load->times = requests->times;
-  atomic_store(&load->next, 0);
-  CLEAVE_TRY(run_clients(load, clients, error));
+  CLEAVE_TRY(run_all(load, runners, error));
   if (requests->server != NULL) {
     cleave_server_counts(requests->server, &after);
     requests->joined = (double)(after.requests - before.requests) / (double)(after.runs - before.runs);
@@ -311,19 +292,21 @@ cleave_status_t cleave_run_requests_run(cleave_run_requests_t *requests, cleave_
                                         cleave_error_t *error) {
   load_t load = {.requests = requests, .inputs = &job->inputs, .lock = PTHREAD_MUTEX_INITIALIZER};
   cleave_status_t status = CLEAVE_OK;
-  client_t *clients = cleave_allocate_zeroed((size_t)requests->concurrency, sizeof *clients);
+  int64_t count = runner_count(requests);
+  runner_t *runners = cleave_allocate_zeroed((size_t)count, sizeof *runners);
+  load.asked = cleave_allocate_zeroed((size_t)requests->concurrency, sizeof *load.asked);
   requests->times = cleave_allocate_zeroed((size_t)requests->count, sizeof *requests->times);
-  CLEAVE_TRY_MEMORY_CLEANUP(clients != NULL && requests->times != NULL, error);
-  CLEAVE_TRY_CLEANUP(prepare(&load, clients, job, error));
-  CLEAVE_TRY_CLEANUP(measure(&load, clients, error));
+  CLEAVE_TRY_MEMORY_CLEANUP(runners != NULL && load.asked != NULL && requests->times != NULL, error);
+  CLEAVE_TRY_CLEANUP(prepare(&load, runners, job, error));
+  CLEAVE_TRY_CLEANUP(measure(&load, runners, error));
   cleave_times_sort(requests->times, (size_t)requests->count);
 cleanup:
-  for (int64_t k = 0; clients != NULL && k < requests->concurrency; k++) {
-    cleave_free(clients[k].views);
-    cleave_free((void *)clients[k].outputs);
+  for (int64_t k = 0; runners != NULL && k < count; k++) {
+    cleave_free(runners[k].views);
+    cleave_free((void *)runners[k].outputs);
   }
-  cleave_free((void *)load.free);
-  cleave_free(clients);
+  cleave_free(load.asked);
+  cleave_free(runners);
   return status;
 }
 
