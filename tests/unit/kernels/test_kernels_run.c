@@ -265,9 +265,7 @@ UNIT_TEST(one_run_for_all_runs_of_a_tile) {
       "%6 = Sigmoid %5\n%7 = Sub %6 %3\n%8 = Mul %1 %2\n%9 = Add %7 %8\nout0 f32 = %9\nout1 f16 = %5\n");
   static const int64_t lengths[] = {1, 3, 17, 96, 384, 500, 513};
   for (unsigned k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
-    for (unsigned seed = 1; seed <= 4; seed++) {
-      check_program(program, (const int64_t[]){3, 47, lengths[k]}, seed + k, 2e-6);
-    }
+    check_program(program, (const int64_t[]){3, 47, lengths[k]}, k + 1, 2e-6);
   }
   kernel_program_destroy(program);
 }
