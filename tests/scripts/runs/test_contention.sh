@@ -75,11 +75,11 @@ fi
 case "$3" in
   *asan* | *tsan*) ;;
   *)
-    # Short runs use one thread soon: within some dozen of about 8 ms each.
+    # Short runs use one thread soon: within some dozen of about 4 ms each.
     if [ -n "$rules" ]; then
       round=0
       while [ $round -lt 20 ] && ! grep -q 'runs use one thread' soon 2>/dev/null; do
-        taskset -c "$pair" "$program" run "$model" --rules "$rules" --threads 2 --warmup 0 --repeat 14 --log information \
+        taskset -c "$pair" "$program" run "$model" --set size=160 --rules "$rules" --threads 2 --warmup 0 --repeat 14 --log information \
           >soon 2>&1
         round=$((round + 1))
       done
