@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Median latency of ONNX Runtime on a model folder (model.onnx, test_data_set_0/input_N.pb), in milliseconds:
-//   node ort.mjs FOLDER THREADS REPEAT WARMUP
+//   node ort.mjs FOLDER THREADS REPEAT WARMUP [median|mean]
 import path from 'node:path';
 import { ort, readTensor } from '../models/ort_tensor.mjs';
 
-const [folder, threads, repeat, warmup] = process.argv.slice(2);
+const [folder, threads, repeat, warmup, statistic] = process.argv.slice(2);
 
 const session = await ort.InferenceSession.create(path.join(folder, 'model.onnx'), {
   intraOpNumThreads: Number(threads),
@@ -24,4 +24,5 @@ for (let k = 0; k < Number(repeat); k++) {
   times.push(performance.now() - start);
 }
 times.sort((a, b) => a - b);
-console.log(times[times.length >> 1].toFixed(3));
+const mean = times.reduce((sum, time) => sum + time, 0) / times.length;
+console.log((statistic === 'mean' ? mean : times[times.length >> 1]).toFixed(3));

@@ -380,6 +380,14 @@ double cleave_times_quantile(const double *sorted, size_t count, double share) {
   return sorted[low] * (1.0 - rest) + sorted[high] * rest;
 }
 
+double cleave_times_mean(const double *times, size_t count) {
+  double sum = 0.0;
+  for (size_t k = 0; k < count; k++) {
+    sum += times[k];
+  }
+  return count == 0 ? 0.0 : sum / (double)count;
+}
+
 const char *cleave_times_format(double ms, char *buffer, size_t size) {
   (void)snprintf(buffer, size, ms < 1.0 ? "%.4f" : "%.2f", ms);
   return buffer;

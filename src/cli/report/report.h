@@ -70,6 +70,7 @@ void cleave_times_sort(double *times, size_t count);
 /* The time below which `share` (0 to 1) of the sorted times are, interpolated between the two next to it; so
  * the median of an even count is the mean of the middle two. 0 without times. */
 double cleave_times_quantile(const double *sorted, size_t count, double share);
+double cleave_times_mean(const double *times, size_t count); /* 0 of none */
 
 /* A time in milliseconds as text, with more digits if it is short. Returns `buffer`. */
 const char *cleave_times_format(double ms, char *buffer, size_t size);

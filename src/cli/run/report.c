@@ -153,12 +153,12 @@ static json_t *json_profile(const cleave_run_t *run) {
 json_t *cleave_run_report_json(const cleave_run_t *run) {
   const cleave_job_t *job = &run->job;
   cleave_session_memory_t memory = cleave_session_memory(job->session);
-  json_t *json =
-      json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "model", run->options.model,
-                "load_ms", job->load_ms, "bind_ms", job->bind_ms, "rules_ms", job->rules_ms, "partition_ms",
-                job->partition_ms, "compile_ms", job->compile_ms, "first_ms", run->first_ms, "median_ms",
-                quantile(run, 0.5), "min_ms", run->times.count == 0 ? 0.0 : run->times.items[0], "p90_ms",
-                quantile(run, 0.9), "peak_rss_mb", cleave_job_peak_rss());
+  json_t *json = json_pack(
+      "{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "model", run->options.model, "load_ms",
+      job->load_ms, "bind_ms", job->bind_ms, "rules_ms", job->rules_ms, "partition_ms", job->partition_ms,
+      "compile_ms", job->compile_ms, "first_ms", run->first_ms, "median_ms", quantile(run, 0.5), "min_ms",
+      run->times.count == 0 ? 0.0 : run->times.items[0], "p90_ms", quantile(run, 0.9), "mean_ms",
+      cleave_times_mean(run->times.items, run->times.count), "peak_rss_mb", cleave_job_peak_rss());
   if (json == NULL) {
     return NULL;
   }

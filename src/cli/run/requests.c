@@ -340,14 +340,6 @@ static double quantile(const cleave_run_requests_t *requests, double share) {
   return cleave_times_quantile(requests->times, (size_t)requests->count, share);
 }
 
-static double mean(const cleave_run_requests_t *requests) {
-  double sum = 0.0;
-  for (int64_t k = 0; k < requests->count; k++) {
-    sum += requests->times[k];
-  }
-  return sum / (double)requests->count;
-}
-
 static double per_second(const cleave_run_requests_t *requests) {
   return requests->seconds > 0.0 ? (double)requests->count / requests->seconds : 0.0;
 }
@@ -380,7 +372,8 @@ json_t *cleave_run_requests_json(const cleave_run_requests_t *requests, int64_t 
                    (json_int_t)requests->count, "concurrency", (json_int_t)requests->concurrency, "sessions",
                    (json_int_t)requests->session_count, "threads", (json_int_t)threads, "batch_limit",
                    (json_int_t)requests->batch_limit, "requests_per_run", requests->joined, "seconds",
-                   requests->seconds, "per_second", per_second(requests), "mean_ms", mean(requests), "p50_ms",
+                   requests->seconds, "per_second", per_second(requests), "mean_ms",
+                   cleave_times_mean(requests->times, (size_t)requests->count), "p50_ms",
                    quantile(requests, 0.5), "p90_ms", quantile(requests, 0.9), "p99_ms",
                    quantile(requests, 0.99), "max_ms", quantile(requests, 1.0));
 }
