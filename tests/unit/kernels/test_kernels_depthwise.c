@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "floats_case.h"
 #include "kernels/depthwise/depthwise.h"
-#include "kernels/matrix/wide.h"
 #include "unit.h"
 
 enum { PANEL = KERNEL_DEPTHWISE_PANEL };
@@ -32,25 +32,13 @@ typedef struct operands {
   size_t y_count;
 } operands_t;
 
-static float *random_floats(int64_t count) {
-  float *data = malloc((size_t)count * sizeof(float));
-  ck_assert_ptr_nonnull(data);
-  for (int64_t i = 0; i < count; i++) {
-    data[i] = (float)(rand() % 4001 - 2000) / 1000.0F;
-  }
-  return data;
-}
-
-static int64_t whole_panels(int64_t channels) {
-  return (channels + PANEL - 1) / PANEL * PANEL;
-}
-
 static kernel_depthwise_image_t image_of(int64_t channels, int64_t height, int64_t width, bool is_last) {
-  return (kernel_depthwise_image_t){.height = height,
-                                    .width = width,
-                                    .image = (is_last ? channels : whole_panels(channels)) * height * width,
-                                    .block = is_last ? PANEL : height * width * PANEL,
-                                    .pixel = is_last ? channels : PANEL};
+  return (kernel_depthwise_image_t){
+      .height = height,
+      .width = width,
+      .image = (is_last ? channels : floats_case_whole_panels(channels)) * height * width,
+      .block = is_last ? PANEL : height * width * PANEL,
+      .pixel = is_last ? channels : PANEL};
 }
 
 static operands_t make(const sizes_t *s, bool is_last) {
@@ -67,9 +55,9 @@ static operands_t make(const sizes_t *s, bool is_last) {
                                 .is_filled = !is_last,
                                 .activation = {.low = -INFINITY, .high = INFINITY}}};
   o.y_count = (size_t)(s->images * o.depthwise.y.image);
-  o.x = random_floats(s->images * o.depthwise.x.image);
-  o.weights = random_floats(whole_panels(s->channels) * s->side * s->side);
-  o.bias = random_floats(s->channels);
+  o.x = floats_case_random(s->images * o.depthwise.x.image);
+  o.weights = floats_case_random(floats_case_whole_panels(s->channels) * s->side * s->side);
+  o.bias = floats_case_random(s->channels);
   o.y = malloc(o.y_count * sizeof(float));
   ck_assert_ptr_nonnull(o.y);
   o.data = (kernel_depthwise_data_t){.x = o.x, .weights = o.weights, .bias = o.bias, .y = o.y};
@@ -111,26 +99,17 @@ static double convolve(const operands_t *o, int64_t n, int64_t channel, int64_t 
   return sum;
 }
 
-static double follow(const kernel_activation_t *a, double value) {
-  switch (a->kind) {
-    case KERNEL_SWISH: return value / (1 + exp(-(double)a->alpha * value));
-    case KERNEL_GATE: return value * fmin(fmax((double)a->alpha * value + (double)a->beta, 0), 1);
-    case KERNEL_SIGMOID: return 1 / (1 + exp(-(double)a->alpha * value));
-    case KERNEL_BOUNDS: break;
-  }
-  return fmin(fmax(value, (double)a->low), (double)a->high);
-}
-
 static void run_and_expect(const operands_t *o) {
   const kernel_depthwise_t *d = &o->depthwise;
   run(o, 1);
   for (int64_t n = 0; n < d->images; n++) {
-    for (int64_t c = 0; c < (d->is_filled ? whole_panels(d->channels) : d->channels); c++) {
+    for (int64_t c = 0; c < (d->is_filled ? floats_case_whole_panels(d->channels) : d->channels); c++) {
       for (int64_t p = 0; p < d->y.height * d->y.width; p++) {
         int64_t row = p / d->y.width;
         int64_t column = p % d->y.width;
         float found = o->y[place_of(&d->y, n, c, row, column)];
-        double expected = c < d->channels ? follow(&d->activation, convolve(o, n, c, row, column)) : 0;
+        double expected =
+            c < d->channels ? floats_case_activate(&d->activation, convolve(o, n, c, row, column)) : 0;
         ck_assert_msg(fabs((double)found - expected) <= 2e-5, "[%d, %d, %d, %d] is %.9g, expected %.9g",
                       (int)n, (int)c, (int)row, (int)column, (double)found, expected);
       }

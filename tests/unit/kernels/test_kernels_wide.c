@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/matrix/wide.h"
+#include "floats_case.h"
 #include "unit.h"
 
 enum { PANEL = KERNEL_WIDE_PANEL };
@@ -22,23 +22,10 @@ typedef struct operands {
   size_t y_count;
 } operands_t;
 
-static float *random_floats(int64_t count) {
-  float *data = malloc((size_t)count * sizeof(float));
-  ck_assert_ptr_nonnull(data);
-  for (int64_t i = 0; i < count; i++) {
-    data[i] = (float)(rand() % 4001 - 2000) / 1000.0F;
-  }
-  return data;
-}
-
-static int64_t whole_panels(int64_t channels) {
-  return (channels + PANEL - 1) / PANEL * PANEL;
-}
-
 /* In blocks of channels, with zeros behind the last one, or with channels last, without. */
 static operands_t make(int64_t images, int64_t rows, int64_t columns, int64_t depth, bool is_last) {
-  int64_t inputs = is_last ? depth : whole_panels(depth);
-  int64_t outputs = is_last ? columns : whole_panels(columns);
+  int64_t inputs = is_last ? depth : floats_case_whole_panels(depth);
+  int64_t outputs = is_last ? columns : floats_case_whole_panels(columns);
   operands_t o = {.wide = {.images = images,
                            .rows = rows,
                            .columns = columns,
@@ -52,12 +39,12 @@ static operands_t make(int64_t images, int64_t rows, int64_t columns, int64_t de
                            .y_panel = is_last ? PANEL : rows * PANEL,
                            .is_filled = !is_last,
                            .activation = {.low = -INFINITY, .high = INFINITY}},
-                  .x = random_floats(images * inputs * rows),
-                  .weights = random_floats(whole_panels(columns) * depth),
-                  .bias = random_floats(columns),
-                  .sum = random_floats(images * outputs * rows),
+                  .x = floats_case_random(images * inputs * rows),
+                  .weights = floats_case_random(floats_case_whole_panels(columns) * depth),
+                  .bias = floats_case_random(columns),
+                  .sum = floats_case_random(images * outputs * rows),
                   .y_count = (size_t)(images * outputs * rows)};
-  for (int64_t n = columns; n < whole_panels(columns); n++) {
+  for (int64_t n = columns; n < floats_case_whole_panels(columns); n++) {
     for (int64_t k = 0; k < depth; k++) {
       o.weights[(n / PANEL * depth + k) * PANEL + n % PANEL] = 0;
     }
@@ -86,20 +73,10 @@ static void run(const operands_t *o, int32_t threads) {
   }
 }
 
-static double follow(const kernel_activation_t *w, double value) {
-  switch (w->kind) {
-    case KERNEL_SWISH: return value / (1 + exp(-(double)w->alpha * value));
-    case KERNEL_GATE: return value * fmin(fmax((double)w->alpha * value + (double)w->beta, 0), 1);
-    case KERNEL_SIGMOID: return 1 / (1 + exp(-(double)w->alpha * value));
-    case KERNEL_BOUNDS: break;
-  }
-  return fmin(fmax(value, (double)w->low), (double)w->high);
-}
-
 static void run_and_expect(const operands_t *o) {
   const kernel_wide_t *w = &o->wide;
   run(o, 1);
-  for (int64_t n = 0; n < (w->is_filled ? whole_panels(w->columns) : w->columns); n++) {
+  for (int64_t n = 0; n < (w->is_filled ? floats_case_whole_panels(w->columns) : w->columns); n++) {
     for (int64_t i = 0; i < w->images * w->rows; i++) {
       int64_t at = i / w->rows * w->y_image + i % w->rows * w->y_row + n / PANEL * w->y_panel + n % PANEL;
       if (n >= w->columns) {
@@ -116,7 +93,7 @@ static void run_and_expect(const operands_t *o) {
         value += product;
         scale += fabs(product);
       }
-      value = follow(&w->activation, value);
+      value = floats_case_activate(&w->activation, value);
       ck_assert_msg(fabs((double)o->y[at] - value) <= 2e-6 * scale, "[%d, %d] is %.9g, expected %.9g", (int)i,
                     (int)n, (double)o->y[at], value);
     }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "floats_case.h"
 #include "kernels/winograd/winograd.h"
 #include "unit.h"
 
@@ -32,15 +33,6 @@ typedef struct operands {
   float *y;
   size_t y_count;
 } operands_t;
-
-static float *random_floats(int64_t count) {
-  float *data = malloc((size_t)count * sizeof(float));
-  ck_assert_ptr_nonnull(data);
-  for (int64_t i = 0; i < count; i++) {
-    data[i] = (float)(rand() % 4001 - 2000) / 1000.0F;
-  }
-  return data;
-}
 
 static kernel_winograd_image_t image_of(int32_t lanes, int64_t channels, int64_t height, int64_t width,
                                         bool is_last) {
@@ -122,10 +114,10 @@ static operands_t make(const sizes_t *narrow, int32_t lanes, int32_t tile, bool 
                                .high = INFINITY,
                                .slope = 1.0F},
                   .y_count = (size_t)(s->images * s->outputs * height * width)};
-  o.x = random_floats(s->images * s->inputs * s->height * s->width);
-  o.w = random_floats(s->outputs * s->inputs * AREA);
-  o.bias = random_floats(s->outputs);
-  o.sum = random_floats((int64_t)o.y_count);
+  o.x = floats_case_random(s->images * s->inputs * s->height * s->width);
+  o.w = floats_case_random(s->outputs * s->inputs * AREA);
+  o.bias = floats_case_random(s->outputs);
+  o.sum = floats_case_random((int64_t)o.y_count);
   o.packed = calloc((size_t)(panels * (tile + 2) * (tile + 2) * s->inputs * PANEL), sizeof(float));
   o.y = malloc(o.y_count * sizeof(float));
   ck_assert(o.packed != NULL && o.y != NULL);
