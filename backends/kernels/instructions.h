@@ -5,22 +5,13 @@
 
 enum { KERNEL_PLAIN, KERNEL_AVX2, KERNEL_AVX512 };
 
-/* The best that the processor has, at most `limit`. AVX2 comes with FMA; AVX-512 is F, BW, DQ and VL. */
-static inline int kernel_instructions(int limit) {
-#if defined(__x86_64__) && defined(__GNUC__)
-  __builtin_cpu_init();
-  if (limit >= KERNEL_AVX512 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("fma")) {
-    return KERNEL_AVX512;
-  }
-  if (limit >= KERNEL_AVX2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-    return KERNEL_AVX2;
-  }
-#else
-  (void)limit;
-#endif
-  return KERNEL_PLAIN;
-}
+/* The best that the processor has, at most `limit` and what the environment allows. AVX2 comes with FMA;
+ * AVX-512 is F, BW, DQ and VL. */
+int kernel_instructions(int limit);
+
+/* What the environment allows, which is read once: CLEAVE_INSTRUCTIONS=plain or =avx2, in letters of any
+ * case; anything else allows all. With it a processor computes the same bits as one that has no more, and
+ * tests reach the loops for it. */
+int kernel_instructions_allowed(void);
 
 #endif /* CLEAVE_KERNELS_INSTRUCTIONS_H */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cleave/cost.h"
+#include "kernels/instructions.h"
 #include "onednn/analysis/analysis.h"
 #include "onednn/analysis/precision.h"
 #include "onednn/library/types.h"
@@ -232,6 +233,16 @@ static void describe_precisions(void) {
   }
 }
 
+// oneDNN keeps to what our kernels are allowed. Once it was asked for anything it refuses: then it has the
+// limit of an earlier call, or what the program chose.
+static void limit_instructions(void) {
+  switch (kernel_instructions_allowed()) {
+    case KERNEL_PLAIN: (void)dnnl_set_max_cpu_isa(dnnl_cpu_isa_sse41); break;
+    case KERNEL_AVX2: (void)dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2); break;
+    default: break;
+  }
+}
+
 const cleave_backend_t *cleave_backend_onednn(uint32_t abi_major, uint32_t abi_minor,
                                               cleave_message_t *message);
 
@@ -243,6 +254,7 @@ const cleave_backend_t *cleave_backend_onednn(uint32_t abi_major, uint32_t abi_m
                       (unsigned)abi_major, (unsigned)CLEAVE_BACKEND_ABI_MAJOR);
     return NULL;
   }
+  limit_instructions();
   const dnnl_version_t *version = dnnl_version();
   (void)snprintf(library_version, sizeof(library_version), "%d.%d.%d", version->major, version->minor,
                  version->patch);

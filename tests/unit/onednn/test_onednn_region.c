@@ -81,7 +81,8 @@ UNIT_TEST(uses_winograd_for_windows_of_three_by_three) {
       "z [2,64,20,18] = Relu(s)\n}";
   onednn_case(text, 1e-4);
   read_labels(text, labels, sizeof(labels));
-  bool has_it = __builtin_cpu_supports("avx512f") ? onednn_major() < 3 : __builtin_cpu_supports("avx2");
+  int instructions = kernel_instructions(KERNEL_AVX512);
+  bool has_it = instructions == KERNEL_AVX512 ? onednn_major() < 3 : instructions == KERNEL_AVX2;
   ck_assert_msg(onednn_occurrences(labels, "wino") == (has_it ? 1 : 0), "%s", labels);
   read_labels(
       "x [2,32,20,18] = input\nw [64,32,3,3] = random\n"
@@ -93,7 +94,7 @@ UNIT_TEST(uses_winograd_for_windows_of_three_by_three) {
 /* kernels/winograd computes it with what follows in one step, where oneDNN has no such code. */
 static void expect_tiles(const char *text, uint32_t count) {
   char labels[1024];
-  bool runs = __builtin_cpu_supports("avx2") && !__builtin_cpu_supports("avx512f");
+  bool runs = kernel_instructions(KERNEL_AVX512) == KERNEL_AVX2;
   onednn_case(text, 1e-4);
   read_labels(text, labels, sizeof(labels));
   ck_assert_msg(!runs || onednn_occurrences(labels, "winograd ") == count, "%s\n%s", text, labels);
@@ -138,7 +139,7 @@ UNIT_TEST(computes_one_pixel_and_one_channel_by_own_kernels) {
       "z [1,C,7,7] = Conv(y, d, b) group=C pads=[1,1,1,1]\n",
       "t [1,C,7,7] = Conv(y, e, b) group=C pads=[2,2,2,2]\nz [1,C,7,7] = Swish(t)\n",
   };
-  bool runs = __builtin_cpu_supports("avx512f") != 0;
+  bool runs = kernel_instructions(KERNEL_AVX512) == KERNEL_AVX512;
   for (size_t k = 0; k < 2 * sizeof(posts) / sizeof(posts[0]); k++) {
     const char *channels = k % 2 == 0 ? "48" : "40";
     char text[2048];
@@ -204,8 +205,8 @@ UNIT_TEST(computes_swish_behind_large_convolutions_by_rows) {
                    "%ss [1,72,60,60] = Swish(c) alpha=1.5\ny [1,72,60,60] = Mul(s, m)\n}\n", convolutions[k]);
     onednn_case(text, 1e-4);
     read_labels(text, labels, sizeof(labels));
-    ck_assert_msg(onednn_occurrences(labels, "swish loop") == (__builtin_cpu_supports("avx512f") ? 2 : 0),
-                  "%s", labels);
+    uint32_t loops = kernel_instructions(KERNEL_AVX512) == KERNEL_AVX512 ? 2 : 0;
+    ck_assert_msg(onednn_occurrences(labels, "swish loop") == loops, "%s", labels);
   }
 }
 

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/instructions.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <strings.h>
+
+int kernel_instructions_allowed(void) {
+  static _Atomic int once = -1;
+  int allowed = atomic_load_explicit(&once, memory_order_relaxed);
+  if (allowed < 0) {
+    const char *wanted = getenv("CLEAVE_INSTRUCTIONS");
+    allowed = wanted != NULL && strcasecmp(wanted, "plain") == 0  ? KERNEL_PLAIN
+              : wanted != NULL && strcasecmp(wanted, "avx2") == 0 ? KERNEL_AVX2
+                                                                  : KERNEL_AVX512;
+    atomic_store_explicit(&once, allowed, memory_order_relaxed);
+  }
+  return allowed;
+}
+
+int kernel_instructions(int limit) {
+  int allowed = kernel_instructions_allowed();
+  limit = limit < allowed ? limit : allowed;
+#if defined(__x86_64__) && defined(__GNUC__)
+  __builtin_cpu_init();
+  if (limit >= KERNEL_AVX512 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("fma")) {
+    return KERNEL_AVX512;
+  }
+  if (limit >= KERNEL_AVX2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    return KERNEL_AVX2;
+  }
+#else
+  (void)limit;
+#endif
+  return KERNEL_PLAIN;
+}
