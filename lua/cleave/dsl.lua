@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The words of a rule file that name rules: ruleset, and one word for every kind of rule (the
--- modules kind_<word>.lua). A rule file returns a ruleset; when it has run, `compile`
+-- modules kinds/<word>.lua). A rule file returns a ruleset; when it has run, `compile`
 -- turns the ruleset into plain tables for C.
 local host, import = ...
 local check = import "check"
@@ -16,7 +16,7 @@ local RULESET_KEYS = schema.keys "ruleset"
 local NAMED_RULESET_KEYS = schema.keys "named_ruleset"
 
 local kinds, kind_names = {}, {} -- word -> module; words in order
-for _, name in ipairs(host.modules "kind_") do
+for _, name in ipairs(host.modules "kinds/") do
   local kind = import(name)
   kinds[kind.word] = kind
   kind_names[#kind_names + 1] = kind.word

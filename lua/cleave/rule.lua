@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What the kinds of rules (kind_<word>.lua) share when they compile: typed fields, and the head of
+-- What the kinds of rules (kinds/<word>.lua) share when they compile: typed fields, and the head of
 -- a rule. A kind is a module that returns { word, compile }: `compile(rule)` takes { kind, name,
 -- line, spec } and returns the plain table that src/script/rules/compile.c reads, or nil for a
 -- test.

@@ -160,7 +160,7 @@ end
 
 ---Builds the graph of a test in the builder at work: values that its function returns are the
 ---outputs, in order, or by the names of a table.
----@param test table what kind_test made
+---@param test table what kinds/test.lua made
 function M.build(test)
   local inputs = {}
   for k, input in ipairs(test.inputs) do

@@ -9,7 +9,7 @@
 #include "graph/print.h"
 #include "partition/plan/plan_read.h"
 #include "partition/plan_diff/plan_diff.h"
-#include "runtime/model/plan_load.h"
+#include "runtime/plans/plan_load.h"
 
 enum { MAX_REFUSALS = 20, MAX_NOTES = 100 };
 

@@ -10,7 +10,7 @@
 #include "partition/plan/plan_read.h"
 #include "partition/plan_diff/plan_diff.h"
 #include "runtime/model/model.h"
-#include "runtime/model/plan_load.h"
+#include "runtime/plans/plan_load.h"
 
 static const unsigned STATUSES = FUZZ_STATUS(FORMAT) | FUZZ_STATUS(MISMATCH) | FUZZ_STATUS(LIMIT) |
                                  FUZZ_STATUS(UNSUPPORTED) | FUZZ_STATUS(SHAPE);

@@ -45,7 +45,7 @@ flags="-std=c17 -O2 -fno-strict-aliasing -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SO
   -DCLEAVE_SOURCE_DIR=\"$source\" -DCLEAVE_BINARY_DIR=\"$build\""
 for name in sweep bench_gpu; do
   files=$source/tests/bench/gpu/bench_gpu.c
-  [ $name = bench_gpu ] || files=$(ls "$source"/tests/conformance/sweep*.c)
+  [ $name = bench_gpu ] || files=$(ls "$source"/tests/conformance/sweep*.c "$source"/tests/conformance/subjects/*.c)
   # shellcheck disable=SC2086
   ${CC:-gcc} $flags $includes -I"$source/tests/conformance" -o "$build/$name" $files $libraries ||
     { echo "$name does not build"; exit 1; }

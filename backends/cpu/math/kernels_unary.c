@@ -3,7 +3,7 @@
 // kernels/operators.inc. Float16 and bfloat16 go through the loop over floats in blocks. Integers wrap.
 #include "cpu/common/loop.h"
 #include "kernels/convert.h"
-#include "kernels/execute/loops.h"
+#include "kernels/loops/loops.h"
 
 typedef struct unary_state {
   kernel_unary_t loop;

@@ -8,7 +8,7 @@
 #ifndef CLEAVE_KERNELS_EXECUTE_H
 #define CLEAVE_KERNELS_EXECUTE_H
 
-#include "kernels/execute/loops.h"
+#include "kernels/loops/loops.h"
 
 typedef struct kernel_plan kernel_plan_t;
 

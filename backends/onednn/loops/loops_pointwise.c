@@ -2,7 +2,7 @@
 // Elementwise functions by the loops of kernels/, a block at a time, and copies and extremes of two tensors.
 #include <math.h>
 
-#include "kernels/execute/loops.h"
+#include "kernels/loops/loops.h"
 #include "onednn/loops/loops.h"
 
 enum { GRAIN = 8192, BLOCK = 2048 };

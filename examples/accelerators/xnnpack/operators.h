@@ -22,17 +22,17 @@ struct operator{
 /* The operator of domain ai.onnx, or NULL. */
 const operator_t *xnnpack_operator_find(const char *name);
 
-/* emit_convolution.c */
+/* emit/emit_convolution.c */
 cleave_status_t xnnpack_check_convolution(const unit_t *unit, cleave_message_t *reason);
 cleave_status_t xnnpack_emit_convolution(const unit_t *unit, builder_t *builder);
 cleave_status_t xnnpack_check_deconvolution(const unit_t *unit, cleave_message_t *reason);
 cleave_status_t xnnpack_emit_deconvolution(const unit_t *unit, builder_t *builder);
 
-/* emit_product.c */
+/* emit/emit_product.c */
 cleave_status_t xnnpack_check_product(const unit_t *unit, cleave_message_t *reason);
 cleave_status_t xnnpack_emit_product(const unit_t *unit, builder_t *builder);
 
-/* emit_pooling.c */
+/* emit/emit_pooling.c */
 cleave_status_t xnnpack_check_pooling(const unit_t *unit, cleave_message_t *reason);
 cleave_status_t xnnpack_emit_pooling(const unit_t *unit, builder_t *builder);
 cleave_status_t xnnpack_check_global_pooling(const unit_t *unit, cleave_message_t *reason);
@@ -40,7 +40,7 @@ cleave_status_t xnnpack_emit_global_pooling(const unit_t *unit, builder_t *build
 cleave_status_t xnnpack_check_mean(const unit_t *unit, cleave_message_t *reason);
 cleave_status_t xnnpack_emit_mean(const unit_t *unit, builder_t *builder);
 
-/* emit_pointwise.c */
+/* emit/emit_pointwise.c */
 cleave_status_t xnnpack_check_unary(const unit_t *unit, cleave_message_t *reason);
 cleave_status_t xnnpack_emit_unary(const unit_t *unit, builder_t *builder);
 cleave_status_t xnnpack_check_binary(const unit_t *unit, cleave_message_t *reason);
@@ -48,7 +48,7 @@ cleave_status_t xnnpack_emit_binary(const unit_t *unit, builder_t *builder);
 cleave_status_t xnnpack_check_batch_norm(const unit_t *unit, cleave_message_t *reason);
 cleave_status_t xnnpack_emit_batch_norm(const unit_t *unit, builder_t *builder);
 
-/* emit_view.c */
+/* emit/emit_view.c */
 cleave_status_t xnnpack_check_pad(const unit_t *unit, cleave_message_t *reason);
 cleave_status_t xnnpack_emit_pad(const unit_t *unit, builder_t *builder);
 cleave_status_t xnnpack_check_softmax(const unit_t *unit, cleave_message_t *reason);

@@ -2,10 +2,10 @@
 -- The gradients that come with cleave, by families of operators.
 
 local FAMILIES = {
-  "unary.lua", "activations.lua", "binary.lua", "reduce.lua", "softmax.lua", "matmul.lua",
-  "views.lua", "moves.lua", "gather.lua",
-  "recurrent.lua", "attention.lua", "images.lua", "regions.lua", "none.lua",
-  "norm.lua", "conv.lua", "signal.lua", "pool.lua", "loss.lua", "constants.lua",
+  "unary.lua", "activations.lua", "binary.lua", "reduce.lua", "matmul.lua", "views.lua", "moves.lua",
+  "gather.lua", "images.lua", "regions.lua", "signal.lua", "constants.lua", "none.lua",
+  "layers/softmax.lua", "layers/recurrent.lua", "layers/attention.lua", "layers/norm.lua",
+  "layers/conv.lua", "layers/pool.lua", "layers/loss.lua",
 }
 
 local set = { name = "gradients", doc = "How gradients pass the operators of ONNX." }

@@ -3,7 +3,7 @@
 -- computes, and the rules of these pass the gradients back. For options that are too rare for a
 -- backward graph of their own.
 local FAMILIES = {
-  "unary.lua", "activations.lua", "binary.lua", "reduce.lua", "softmax.lua", "matmul.lua",
+  "unary.lua", "activations.lua", "binary.lua", "reduce.lua", "layers/softmax.lua", "matmul.lua",
   "views.lua", "moves.lua", "gather.lua",
 }
 

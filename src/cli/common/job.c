@@ -13,7 +13,7 @@
 #include "cli/common/load.h"
 #include "partition/plan/plan_read.h"
 #include "runtime/model/model.h"
-#include "runtime/model/plan_load.h"
+#include "runtime/plans/plan_load.h"
 #include "system/clock.h"
 #include "system/file.h"
 

@@ -3,4 +3,4 @@
 #define LOOPS kernel_loops_avx2
 #define LOOPS_TEXT "AVX2"
 
-#include "kernels/execute/loops.inc"
+#include "kernels/loops/loops.inc"

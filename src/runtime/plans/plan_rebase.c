@@ -5,7 +5,7 @@
 #include "partition/rewrite/transform_rebase.h"
 #include "runtime/model/bind.h"
 #include "runtime/model/model.h"
-#include "runtime/model/plan_load.h"
+#include "runtime/plans/plan_load.h"
 
 static cleave_status_t check_model(const cleave_plan_t *plan, const cleave_graph_t *graph,
                                    cleave_error_t *error) {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cpu/common/gemm.h"
-#include "cpu/math/einsum.h"
+#include "cpu/products/einsum.h"
 
 typedef struct einsum_state {
   const char *equation;  // checked
@@ -66,17 +66,17 @@ static bool as_product(const cpu_einsum_t *einsum, product_t *out_product) {
 }
 
 #define EINSUM_PRODUCT
-#define FOR_REALS "cpu/math/einsum.inc"
+#define FOR_REALS "cpu/products/einsum.inc"
 #include "cpu/common/for_reals.inc"
 #undef EINSUM_PRODUCT
 #define REAL uint32_t
 #define NAME(name) CPU_CONCAT(name, u32)
-#include "cpu/math/einsum.inc"
+#include "cpu/products/einsum.inc"
 #undef REAL
 #undef NAME
 #define REAL uint64_t
 #define NAME(name) CPU_CONCAT(name, u64)
-#include "cpu/math/einsum.inc"
+#include "cpu/products/einsum.inc"
 #undef REAL
 #undef NAME
 

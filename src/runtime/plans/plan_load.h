@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Plans from files, for a graph: what cleave_plan_load does behind the embedding API. */
-#ifndef CLEAVE_RUNTIME_MODEL_PLAN_LOAD_H
-#define CLEAVE_RUNTIME_MODEL_PLAN_LOAD_H
+#ifndef CLEAVE_RUNTIME_PLANS_PLAN_LOAD_H
+#define CLEAVE_RUNTIME_PLANS_PLAN_LOAD_H
 
 #include "cleave/cleave.h"
 #include "partition/plan/plan_document.h"
@@ -39,4 +39,4 @@ CLEAVE_STATUS cleave_plan_check_regions(const cleave_plan_t *plan, const char *p
  * a backend that is missing, after `place`. */
 CLEAVE_STATUS cleave_plan_ask_backends(const cleave_plan_t *plan, const char *place, cleave_error_t *error);
 
-#endif /* CLEAVE_RUNTIME_MODEL_PLAN_LOAD_H */
+#endif /* CLEAVE_RUNTIME_PLANS_PLAN_LOAD_H */

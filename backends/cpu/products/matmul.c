@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shapes of matrix products with broadcasting. Rows of A are folded into one matrix if B is shared by all
 // batches, so that a linear layer over [N, T, C] is a single product.
-#include "cpu/math/matmul.h"
+#include "cpu/products/matmul.h"
 
 // Strides between matrices along the batch dims, right-aligned; false if a dim does not broadcast.
 static bool batch_strides(const cpu_tensor_t *tensor, const cpu_matmul_t *plan, int64_t matrix,

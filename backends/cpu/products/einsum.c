@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading Einsum equations. Labels are numbered in the order in which they appear; axes under an ellipsis
 // have the numbers from the right, so that equal ones meet.
-#include "cpu/math/einsum.h"
+#include "cpu/products/einsum.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which loops this processor runs.
-#include "kernels/execute/loops.h"
+#include "kernels/loops/loops.h"
 #include "kernels/instructions.h"
 
 extern const kernel_loops_t kernel_loops_plain;

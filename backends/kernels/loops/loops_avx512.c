@@ -3,4 +3,4 @@
 #define LOOPS kernel_loops_avx512
 #define LOOPS_TEXT "AVX-512"
 
-#include "kernels/execute/loops.inc"
+#include "kernels/loops/loops.inc"

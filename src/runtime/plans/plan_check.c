@@ -5,7 +5,7 @@
 
 #include "backend/program/supports.h"
 #include "backend/registry/registry.h"
-#include "runtime/model/plan_load.h"
+#include "runtime/plans/plan_load.h"
 
 enum { REASON_BYTES = 640 };
 

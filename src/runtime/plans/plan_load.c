@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans from files for models of the embedding API, without Lua: read, compared with the model, checked, and
 // every fusion and node of every region shown to its backend, as when the rules ran.
-#include "runtime/model/plan_load.h"
+#include "runtime/plans/plan_load.h"
 
 #include <stdio.h>
 #include <string.h>

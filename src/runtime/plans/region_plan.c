@@ -6,8 +6,8 @@
 #include "backend/region/region_file.h"
 #include "graph/compare/structural_hash.h"
 #include "partition/plan/plan_document.h"
-#include "runtime/model/plan_load.h"
 #include "runtime/model/region_graph.h"
+#include "runtime/plans/plan_load.h"
 
 typedef struct planning {
   const cleave_region_file_t *region;

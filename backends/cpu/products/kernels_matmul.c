@@ -2,7 +2,7 @@
 // MatMul and Gemm for float and 32/64-bit integer types. Sizes are checked against each other before data is
 // read; the numeric code is in matmul.inc.
 #include "cpu/common/gemm.h"
-#include "cpu/math/matmul.h"
+#include "cpu/products/matmul.h"
 
 // Multiply-adds below which one thread is enough for a product.
 #define SMALL_PRODUCT ((int64_t)1 << 21)
@@ -46,7 +46,7 @@ static cleave_status_t gemm_sizes(const cpu_call_t *call, int64_t *out_m, int64_
 
 #define MATMUL_IS_FLOAT
 #define SCALE(factor) (factor)
-#define FOR_REALS "cpu/math/matmul.inc"
+#define FOR_REALS "cpu/products/matmul.inc"
 #include "cpu/common/for_reals.inc"
 #undef SCALE
 #undef MATMUL_IS_FLOAT
@@ -55,12 +55,12 @@ static cleave_status_t gemm_sizes(const cpu_call_t *call, int64_t *out_m, int64_
 #define SCALE(factor) (int64_t)(factor)
 #define REAL uint32_t
 #define NAME(name) CPU_CONCAT(name, u32)
-#include "cpu/math/matmul.inc"
+#include "cpu/products/matmul.inc"
 #undef REAL
 #undef NAME
 #define REAL uint64_t
 #define NAME(name) CPU_CONCAT(name, u64)
-#include "cpu/math/matmul.inc"
+#include "cpu/products/matmul.inc"
 #undef REAL
 #undef NAME
 #undef SCALE

@@ -3,4 +3,4 @@
 #define LOOPS kernel_loops_plain
 #define LOOPS_TEXT "plain C"
 
-#include "kernels/execute/loops.inc"
+#include "kernels/loops/loops.inc"

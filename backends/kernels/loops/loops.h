@@ -6,7 +6,7 @@
 #ifndef CLEAVE_KERNELS_LOOPS_H
 #define CLEAVE_KERNELS_LOOPS_H
 
-#include "kernels/execute/chain.h"
+#include "kernels/loops/chain.h"
 #include "kernels/program.h"
 
 enum {

@@ -5,7 +5,7 @@
 --
 -- Values of all steps are matrices of rows: step after step, and in each the batch.
 local common = include "common.lua"
-local layer_of = include "recurrent_steps.lua"
+local layer_of = include "layers/recurrent_steps.lua"
 local through = include "through.lua"
 local linear, parts = common.linear, common.parts
 

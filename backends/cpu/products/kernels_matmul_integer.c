@@ -3,7 +3,7 @@
 // are given once, once per row of A, or once per column of B.
 #include <math.h>
 
-#include "cpu/math/matmul.h"
+#include "cpu/products/matmul.h"
 
 typedef struct integer_state {
   bool quantized;  // QLinearMatMul
