@@ -7,6 +7,7 @@
 #define CLEAVE_BASE_ARRAY_H
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 
@@ -36,6 +37,17 @@ CLEAVE_STATUS cleave_array_grow(void **items, size_t *capacity, size_t wanted, s
   do {                                                     \
     CLEAVE_TRY(cleave_array_reserve((array), 1, (error))); \
     cleave_array_push_reserved((array), (item));           \
+  } while (0)
+
+/* Copies the items of `from`, byte by byte, into an empty array; returns a status from the calling function
+ * on failure. */
+#define CLEAVE_ARRAY_COPY(to, from, error)                                       \
+  do {                                                                           \
+    CLEAVE_TRY(cleave_array_reserve((to), (from)->count, (error)));              \
+    if ((from)->count > 0) {                                                     \
+      memcpy((to)->items, (from)->items, (from)->count * sizeof *(from)->items); \
+    }                                                                            \
+    (to)->count = (from)->count;                                                 \
   } while (0)
 
 /* Sorts the items, of which there may be none, as qsort does. */

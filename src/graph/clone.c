@@ -4,16 +4,6 @@
 
 #include <string.h>
 
-/* Room for as many items as `from` has, all of them copied bytewise. */
-#define COPY_ARRAY(to, from, error)                                              \
-  do {                                                                           \
-    CLEAVE_TRY(cleave_array_reserve((to), (from)->count, (error)));              \
-    if ((from)->count > 0) {                                                     \
-      memcpy((to)->items, (from)->items, (from)->count * sizeof *(from)->items); \
-    }                                                                            \
-    (to)->count = (from)->count;                                                 \
-  } while (0)
-
 static cleave_status_t copy_strings(const cleave_strings_t *from, cleave_strings_t *to,
                                     cleave_error_t *error) {
   for (uint32_t k = 1; k < from->count; k++) {
@@ -38,7 +28,7 @@ static cleave_status_t copy_tensors(const cleave_graph_t *graph, cleave_graph_t 
 /* Attribute records are changed in place, so every copy has its own; their room is a power of two, which
  * cleave_graph_set_attribute relies on. */
 static cleave_status_t copy_nodes(const cleave_graph_t *graph, cleave_graph_t *copy, cleave_error_t *error) {
-  COPY_ARRAY(&copy->nodes, &graph->nodes, error);
+  CLEAVE_ARRAY_COPY(&copy->nodes, &graph->nodes, error);
   for (size_t k = 0; k < copy->nodes.count; k++) {
     cleave_node_record_t *record = &copy->nodes.items[k];
     if (record->attribute_count > 0 && record->op != NULL) {
@@ -56,7 +46,7 @@ static cleave_status_t copy_nodes(const cleave_graph_t *graph, cleave_graph_t *c
 }
 
 static cleave_status_t copy_values(const cleave_graph_t *graph, cleave_graph_t *copy, cleave_error_t *error) {
-  COPY_ARRAY(&copy->values, &graph->values, error);
+  CLEAVE_ARRAY_COPY(&copy->values, &graph->values, error);
   for (size_t k = 0; k < copy->values.count; k++) {
     cleave_value_record_t *record = &copy->values.items[k];
     if (record->rank <= 0 || record->dims == NULL) {
@@ -86,11 +76,11 @@ static cleave_status_t copy_all(const cleave_graph_t *graph, cleave_graph_t *cop
   CLEAVE_TRY(copy_tensors(graph, copy, error));
   CLEAVE_TRY(copy_nodes(graph, copy, error));
   CLEAVE_TRY(copy_values(graph, copy, error));
-  COPY_ARRAY(&copy->uses, &graph->uses, error);
-  COPY_ARRAY(&copy->custom_ops, &graph->custom_ops, error);
-  COPY_ARRAY(&copy->inputs, &graph->inputs, error);
-  COPY_ARRAY(&copy->outputs, &graph->outputs, error);
-  COPY_ARRAY(&copy->output_names, &graph->output_names, error);
+  CLEAVE_ARRAY_COPY(&copy->uses, &graph->uses, error);
+  CLEAVE_ARRAY_COPY(&copy->custom_ops, &graph->custom_ops, error);
+  CLEAVE_ARRAY_COPY(&copy->inputs, &graph->inputs, error);
+  CLEAVE_ARRAY_COPY(&copy->outputs, &graph->outputs, error);
+  CLEAVE_ARRAY_COPY(&copy->output_names, &graph->output_names, error);
   copy->live_node_count = graph->live_node_count;
   copy->name = graph->name;
   copy->source = graph->source;

@@ -59,25 +59,15 @@ void cleave_dims_destroy(cleave_dims_t *dims) {
   }
 }
 
-/* Room for as many items as `from` has, all of them copied. */
-#define COPY_ITEMS(to, from, error)                                              \
-  do {                                                                           \
-    CLEAVE_TRY(cleave_array_reserve((to), (from)->count, (error)));              \
-    if ((from)->count > 0) {                                                     \
-      memcpy((to)->items, (from)->items, (from)->count * sizeof *(from)->items); \
-    }                                                                            \
-    (to)->count = (from)->count;                                                 \
-  } while (0)
-
 static cleave_status_t copy_table(const cleave_dims_t *dims, cleave_dims_t *copy, cleave_error_t *error) {
   for (uint32_t k = 1; k < dims->names.count; k++) {
     cleave_string_t id;
     CLEAVE_TRY(
         cleave_strings_add(&copy->names, dims->names.texts[k], strlen(dims->names.texts[k]), &id, error));
   }
-  COPY_ITEMS(&copy->expressions, &dims->expressions, error);
-  COPY_ITEMS(&copy->atoms, &dims->atoms, error);
-  COPY_ITEMS(&copy->symbol_atoms, &dims->symbol_atoms, error);
+  CLEAVE_ARRAY_COPY(&copy->expressions, &dims->expressions, error);
+  CLEAVE_ARRAY_COPY(&copy->atoms, &dims->atoms, error);
+  CLEAVE_ARRAY_COPY(&copy->symbol_atoms, &dims->symbol_atoms, error);
   if (dims->slot_count > 0) {
     copy->slots = cleave_allocate(dims->slot_count, sizeof *copy->slots);
     CLEAVE_TRY_MEMORY(copy->slots, error);

@@ -44,21 +44,9 @@ static dnnl_status_t describe(void *opaque, dnnl_engine_t engine, const_dnnl_pri
 static cleave_status_t arguments(onednn_plan_t *plan, void *opaque, const_dnnl_primitive_desc_t description,
                                  onednn_argument_t *out, uint32_t *count) {
   convolution_context_t *context = opaque;
-  onednn_layout_t source;
-  onednn_layout_t weights;
-  if (!onednn_query_layout(description, dnnl_query_src_md, &source) ||
-      !onednn_query_layout(description, dnnl_query_weights_md, &weights)) {
-    return onednn_check(dnnl_runtime_error, "a convolution's layouts", plan->message);
-  }
-  out[0].name = DNNL_ARG_SRC;
-  out[1].name = DNNL_ARG_WEIGHTS;
-  ONEDNN_TRY(onednn_plan_convert(plan, &context->source_tensor, &source, &out[0].tensor));
-  ONEDNN_TRY(onednn_plan_convert(plan, &context->weights_tensor, &weights, &out[1].tensor));
-  *count = 2;
-  if (context->has_bias) {
-    out[(*count)++] = (onednn_argument_t){.name = DNNL_ARG_BIAS, .tensor = context->bias_tensor};
-  }
-  return CLEAVE_OK;
+  const onednn_tensor_t *const tensors[] = {&context->source_tensor, &context->weights_tensor,
+                                            context->has_bias ? &context->bias_tensor : NULL};
+  return onednn_plan_operands(plan, description, tensors, out, count);
 }
 
 static bool is_identity(const float *scale, int64_t count) {

@@ -226,6 +226,26 @@ static cleave_status_t dequantize(onednn_plan_t *plan, const onednn_tensor_t *te
   return CLEAVE_OK;
 }
 
+cleave_status_t onednn_plan_operands(onednn_plan_t *plan, const_dnnl_primitive_desc_t description,
+                                     const onednn_tensor_t *const operands[3], onednn_argument_t *out,
+                                     uint32_t *out_count) {
+  static const dnnl_query_t queries[] = {dnnl_query_src_md, dnnl_query_weights_md};
+  static const int names[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS};
+  for (uint32_t k = 0; k < 2; k++) {
+    onednn_layout_t layout;
+    if (!onednn_query_layout(description, queries[k], &layout)) {
+      return onednn_check(dnnl_runtime_error, "the layouts of a primitive", plan->message);
+    }
+    out[k].name = names[k];
+    ONEDNN_TRY(onednn_plan_convert(plan, operands[k], &layout, &out[k].tensor));
+  }
+  *out_count = 2;
+  if (operands[2] != NULL) {
+    out[(*out_count)++] = (onednn_argument_t){.name = DNNL_ARG_BIAS, .tensor = *operands[2]};
+  }
+  return CLEAVE_OK;
+}
+
 cleave_status_t onednn_plan_plain(onednn_plan_t *plan, const onednn_tensor_t *tensor, onednn_tensor_t *out) {
   onednn_shape_t shape = onednn_layout_shape(&tensor->layout);
   onednn_layout_t plain = onednn_layout_plain(&shape);

@@ -21,6 +21,11 @@ CLEAVE_MUST_USE cleave_status_t onednn_plan_typed(onednn_plan_t *plan, const one
 /* The tensor in this layout: itself, an earlier copy, or a new reorder step (constants: reordered now). */
 CLEAVE_MUST_USE cleave_status_t onednn_plan_convert(onednn_plan_t *plan, const onednn_tensor_t *tensor,
                                                     const onednn_layout_t *layout, onednn_tensor_t *out);
+/* Source, weights and bias (or NULL) of a primitive, in its layouts: its first arguments, and how many. */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_operands(onednn_plan_t *plan,
+                                                     const_dnnl_primitive_desc_t description,
+                                                     const onednn_tensor_t *const operands[3],
+                                                     onednn_argument_t *out, uint32_t *out_count);
 CLEAVE_MUST_USE cleave_status_t onednn_plan_plain(onednn_plan_t *plan, const onednn_tensor_t *tensor,
                                                   onednn_tensor_t *out);
 
