@@ -12,7 +12,7 @@ static cleave_status_t initialise(const cleave_host_t *host, void **out_state, c
   cpu_backend_t *backend = calloc(1, sizeof *backend);
   if (backend == NULL || !cpu_kernel_table_make(&backend->kernels, &backend->kernel_count)) {
     free(backend);
-    return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the table of kernels");
+    return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the table of kernels");
   }
   const char *pointwise = getenv("CLEAVE_POINTWISE");
   backend->host = host;
@@ -159,9 +159,9 @@ const cleave_backend_t *cleave_backend_cpu(uint32_t abi_major, uint32_t abi_mino
                                            cleave_message_t *message) {
   if (abi_major != CLEAVE_BACKEND_ABI_MAJOR) {
     cleave_status_t status =
-        cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "cpu: interface version %u.%u, expected %u.%u",
-                 (unsigned)abi_major, (unsigned)abi_minor, (unsigned)CLEAVE_BACKEND_ABI_MAJOR,
-                 (unsigned)CLEAVE_BACKEND_ABI_MINOR);
+        kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "cpu: interface version %u.%u, expected %u.%u",
+                    (unsigned)abi_major, (unsigned)abi_minor, (unsigned)CLEAVE_BACKEND_ABI_MAJOR,
+                    (unsigned)CLEAVE_BACKEND_ABI_MINOR);
     return status == CLEAVE_OK ? &cpu_backend : NULL;
   }
   return &cpu_backend;

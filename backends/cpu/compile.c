@@ -18,19 +18,19 @@ static cleave_status_t check_operands(const cleave_region_view_t *region, const 
                                       const cpu_kernel_t *kernel, cleave_message_t *message) {
   for (uint32_t k = 0; k < kernel->required_inputs; k++) {
     if (cleave_view_input(region, node, k) == NULL) {
-      return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s: input %u is missing", node->op, (unsigned)k);
+      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s: input %u is missing", node->op, (unsigned)k);
     }
   }
   for (uint32_t k = 0; k < node->input_count; k++) {
     if (node->inputs[k] != CLEAVE_INDEX_NONE && node->inputs[k] >= region->value_count) {
-      return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "%s: input %u is not a value", node->op,
-                      (unsigned)k);
+      return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "%s: input %u is not a value", node->op,
+                         (unsigned)k);
     }
   }
   for (uint32_t k = 0; k < node->output_count; k++) {
     if (node->outputs[k] != CLEAVE_INDEX_NONE && node->outputs[k] >= region->value_count) {
-      return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "%s: output %u is not a value", node->op,
-                      (unsigned)k);
+      return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "%s: output %u is not a value", node->op,
+                         (unsigned)k);
     }
   }
   return CLEAVE_OK;
@@ -42,9 +42,9 @@ cleave_status_t cpu_prepare_node(const cpu_backend_t *backend, const cleave_regi
   const cleave_node_view_t *node = &region->nodes[node_index];
   const cpu_kernel_t *kernel = cpu_backend_kernel(backend, node);
   if (kernel == NULL) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s%s%s: no kernel for this operator",
-                    node->domain == NULL ? "" : node->domain,
-                    node->domain == NULL || node->domain[0] == '\0' ? "" : ".", node->op);
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s%s%s: no kernel for this operator",
+                       node->domain == NULL ? "" : node->domain,
+                       node->domain == NULL || node->domain[0] == '\0' ? "" : ".", node->op);
   }
   cleave_status_t status = check_operands(region, node, kernel, message);
   if (status != CLEAVE_OK) {
@@ -52,7 +52,7 @@ cleave_status_t cpu_prepare_node(const cpu_backend_t *backend, const cleave_regi
   }
   void *state = kernel_arena_allocate(arena, 1, kernel->state_size);
   if (state == NULL) {
-    return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "%s: no memory for its state", node->op);
+    return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "%s: no memory for its state", node->op);
   }
   if (kernel->prepare != NULL) {
     cpu_prepare_t prepare = {.region = region,
@@ -63,8 +63,8 @@ cleave_status_t cpu_prepare_node(const cpu_backend_t *backend, const cleave_regi
     cleave_message_t detail = {.text = "no reason given"};
     status = kernel->prepare(&prepare, state, &detail);
     if (status != CLEAVE_OK) {
-      return cpu_fail(message, status, "%s: %s", node->op,
-                      status == CLEAVE_ERROR_OUT_OF_MEMORY ? "no memory left" : detail.text);
+      return kernel_fail(message, status, "%s: %s", node->op,
+                         status == CLEAVE_ERROR_OUT_OF_MEMORY ? "no memory left" : detail.text);
     }
   }
   *out_kernel = kernel;
@@ -79,8 +79,8 @@ static cleave_status_t describe_value(const cleave_value_view_t *value, cpu_tens
   *tensor = (cpu_tensor_t){.dtype = view->dtype, .rank = view->rank, .count = -1};
   *out_known = view->rank >= 0;
   if (view->rank > CLEAVE_MAX_RANK) {
-    return cpu_fail(message, CLEAVE_ERROR_LIMIT, "value '%s': rank %d, at most %d", value->name,
-                    (int)view->rank, CLEAVE_MAX_RANK);
+    return kernel_fail(message, CLEAVE_ERROR_LIMIT, "value '%s': rank %d, at most %d", value->name,
+                       (int)view->rank, CLEAVE_MAX_RANK);
   }
   int64_t count = 1;
   for (int32_t d = 0; d < view->rank; d++) {
@@ -88,7 +88,7 @@ static cleave_status_t describe_value(const cleave_value_view_t *value, cpu_tens
     if (view->dims[d] < 0) {
       *out_known = false;
     } else if (__builtin_mul_overflow(count, view->dims[d], &count) || count > INT64_MAX / 16) {
-      return cpu_fail(message, CLEAVE_ERROR_LIMIT, "value '%s': too many elements", value->name);
+      return kernel_fail(message, CLEAVE_ERROR_LIMIT, "value '%s': too many elements", value->name);
     }
   }
   if (*out_known) {
@@ -102,8 +102,8 @@ static cleave_status_t place_constant(cpu_program_t *program, const cleave_value
                                       cpu_tensor_t *tensor, cleave_message_t *message) {
   size_t element = cleave_dtype_size(tensor->dtype);
   if (tensor->count < 0 || element == 0) {
-    return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "constant '%s' has no known shape or dtype",
-                    value->name);
+    return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "constant '%s' has no known shape or dtype",
+                       value->name);
   }
   if ((uintptr_t)value->tensor.data % element == 0) {
     tensor->data = (void *)(uintptr_t)value->tensor.data;
@@ -112,7 +112,7 @@ static cleave_status_t place_constant(cpu_program_t *program, const cleave_value
   size_t bytes = (size_t)tensor->count * element;
   tensor->data = kernel_arena_allocate(&program->arena, 1, bytes);
   if (tensor->data == NULL) {
-    return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for constant '%s'", value->name);
+    return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for constant '%s'", value->name);
   }
   memcpy(tensor->data, value->tensor.data, bytes);
   return CLEAVE_OK;
@@ -133,7 +133,7 @@ static cleave_status_t describe_values(cpu_program_t *program, const cleave_regi
       kernel_arena_allocate(&program->arena, region->input_count, sizeof *program->input_copy_sizes);
   if (program->tensors == NULL || known == NULL || value_outputs == NULL || inputs == NULL ||
       outputs == NULL || program->input_copies == NULL || program->input_copy_sizes == NULL) {
-    return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
+    return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
   }
   program->known = known;
   program->value_outputs = value_outputs;
@@ -158,8 +158,8 @@ static cleave_status_t describe_values(cpu_program_t *program, const cleave_regi
     outputs[k] = region->outputs[k];
     value_outputs[region->outputs[k]] = k;
     if (region->values[region->outputs[k]].producer == CLEAVE_INDEX_NONE) {
-      return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "output '%s' is not computed in the region",
-                      region->values[region->outputs[k]].name);
+      return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "output '%s' is not computed in the region",
+                         region->values[region->outputs[k]].name);
     }
   }
   return CLEAVE_OK;
@@ -175,7 +175,7 @@ static cleave_status_t wire_step(cpu_program_t *program, const cleave_region_vie
   uint32_t *input_values = kernel_arena_allocate(&program->arena, node->input_count, sizeof *input_values);
   uint32_t *output_values = kernel_arena_allocate(&program->arena, node->output_count, sizeof *output_values);
   if (inputs == NULL || outputs == NULL || input_values == NULL || output_values == NULL) {
-    return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
+    return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
   }
   step->is_static = true;
   for (uint32_t k = 0; k < node->input_count; k++) {
@@ -194,9 +194,9 @@ static cleave_status_t wire_step(cpu_program_t *program, const cleave_region_vie
       continue;
     }
     if (program->value_outputs[value] == CLEAVE_INDEX_NONE && !program->known[value]) {
-      return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED,
-                      "%s: the shape of intermediate value '%s' is known only at run time", node->op,
-                      region->values[value].name);
+      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+                         "%s: the shape of intermediate value '%s' is known only at run time", node->op,
+                         region->values[value].name);
     }
     output_values[k] = value;
     outputs[k] = &program->tensors[value];
@@ -236,7 +236,7 @@ static cleave_status_t pack_constants(cpu_program_t *program, cpu_step_t *step, 
     return CLEAVE_OK;
   }
   cleave_status_t status = step->kernel->pack(&step->call, state, &allocator, &detail);
-  return status == CLEAVE_OK ? status : cpu_fail(message, status, "%s: %s", step->kernel->op, detail.text);
+  return status == CLEAVE_OK ? status : kernel_fail(message, status, "%s: %s", step->kernel->op, detail.text);
 }
 
 /* What every step of a program has. */
@@ -310,7 +310,7 @@ static cleave_status_t make_step(cpu_program_t *program, const cpu_backend_t *ba
   }
   step->name = kernel_arena_text(&program->arena, node->name == NULL ? "" : node->name);
   if (step->name == NULL) {
-    return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
+    return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
   }
   step->call.state = state;
   finish_step(step, backend, options);
@@ -371,7 +371,7 @@ static cleave_status_t report_inplace(cpu_program_t *program, const cleave_regio
   const cpu_tensor_t *to = &program->tensors[step->output_values[0]];
   cleave_inplace_pair_t *pairs = kernel_arena_allocate(&program->arena, region->input_count, sizeof *pairs);
   if (pairs == NULL) {
-    return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
+    return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
   }
   for (uint32_t k = 0; k < region->input_count && to->count >= 0; k++) {
     const cpu_tensor_t *from = &program->tensors[region->inputs[k]];
@@ -393,7 +393,7 @@ static cleave_status_t make_times(cpu_program_t *program, const cleave_region_vi
                                   cleave_message_t *message) {
   program->times = kernel_arena_allocate(&program->arena, program->step_count, sizeof *program->times);
   if (program->times == NULL) {
-    return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
+    return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
   }
   for (uint32_t k = 0; k < program->step_count; k++) {
     program->times[k] = (cleave_step_time_t){.size = sizeof(cleave_step_time_t),
@@ -410,7 +410,7 @@ cleave_status_t cpu_program_compile(const cpu_backend_t *backend, const cleave_r
   *out_program = NULL;
   cpu_program_t *program = calloc(1, sizeof *program);
   if (program == NULL) {
-    return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
+    return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
   }
   program->host = backend->host;
   program->info.size = sizeof program->info;
@@ -418,7 +418,7 @@ cleave_status_t cpu_program_compile(const cpu_backend_t *backend, const cleave_r
   const bool *is_read = find_read_values(program, region);
   program->steps = kernel_arena_allocate(&program->arena, region->node_count, sizeof *program->steps);
   if (status == CLEAVE_OK && (is_read == NULL || program->steps == NULL)) {
-    status = cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
+    status = kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
   }
   if (status == CLEAVE_OK) {
     status = make_steps(program, backend, region, options, is_read, message);

@@ -73,7 +73,7 @@ static cleave_status_t wire(cpu_program_t *program, const kernel_lowered_t *lowe
   kernel_view_t *views = kernel_arena_allocate(&program->arena, input_count, sizeof *views);
   if (state == NULL || views == NULL || inputs == NULL || outputs == NULL || input_values == NULL ||
       output_values == NULL) {
-    return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
+    return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
   }
   state->views = views;
   for (uint32_t k = 0; k < input_count; k++) {
@@ -115,7 +115,7 @@ static cleave_status_t keep_plan(cpu_program_t *program, kernel_plan_t *plan, cl
   cpu_fused_plan_t *kept = kernel_arena_allocate(&program->arena, 1, sizeof *kept);
   if (kept == NULL) {
     kernel_plan_destroy(plan);
-    return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
+    return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
   }
   *kept = (cpu_fused_plan_t){.plan = plan, .next = program->fused};
   program->fused = kept;

@@ -32,7 +32,7 @@ static size_t value_bytes(const cpu_tensor_t *tensor) {
 static cleave_status_t take(planner_t *planner, size_t bytes, uint32_t value, size_t *out_offset,
                             cleave_message_t *message) {
   if (bytes > SIZE_MAX / 4) {
-    return cpu_fail(message, CLEAVE_ERROR_LIMIT, "the workspace would be too large");
+    return kernel_fail(message, CLEAVE_ERROR_LIMIT, "the workspace would be too large");
   }
   size_t size = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   size_t offset = 0;
@@ -42,7 +42,7 @@ static cleave_status_t take(planner_t *planner, size_t bytes, uint32_t value, si
     at++;
   }
   if (offset > SIZE_MAX / 4) {
-    return cpu_fail(message, CLEAVE_ERROR_LIMIT, "the workspace would be too large");
+    return kernel_fail(message, CLEAVE_ERROR_LIMIT, "the workspace would be too large");
   }
   for (uint32_t k = planner->block_count; k > at; k--) {
     planner->blocks[k] = planner->blocks[k - 1];
@@ -131,7 +131,7 @@ cleave_status_t cpu_program_plan(cpu_program_t *program, const cleave_region_vie
   program->placements = kernel_arena_allocate(&program->arena, most, sizeof *program->placements);
   cleave_status_t status = CLEAVE_OK;
   if (planner.blocks == NULL || planner.last_step == NULL || program->placements == NULL) {
-    status = cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory to plan the workspace");
+    status = kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory to plan the workspace");
   }
   for (uint32_t s = 0; s < program->step_count && status == CLEAVE_OK; s++) {
     const cpu_step_t *step = &program->steps[s];

@@ -60,8 +60,8 @@ static cleave_status_t bind_input(cpu_program_t *program, uint32_t index, const 
                                   cleave_message_t *message) {
   cpu_tensor_t *tensor = &program->tensors[program->inputs[index]];
   if (!fits(program, program->inputs[index], view)) {
-    return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
-                    "input %u does not have the dtype and shape compiled for", (unsigned)index);
+    return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
+                       "input %u does not have the dtype and shape compiled for", (unsigned)index);
   }
   cleave_status_t status = cpu_program_bind(tensor, view->rank, view->dims, view->data);
   size_t element = cleave_dtype_size(tensor->dtype);
@@ -74,7 +74,7 @@ static cleave_status_t bind_input(cpu_program_t *program, uint32_t index, const 
     }
   }
   return status == CLEAVE_OK ? CLEAVE_OK
-                             : cpu_fail(message, status, "input %u has no usable data", (unsigned)index);
+                             : kernel_fail(message, status, "input %u has no usable data", (unsigned)index);
 }
 
 static cleave_status_t bind_output(cpu_program_t *program, uint32_t index, const cleave_tensor_view_t *view,
@@ -82,8 +82,8 @@ static cleave_status_t bind_output(cpu_program_t *program, uint32_t index, const
   cpu_tensor_t *tensor = &program->tensors[program->outputs[index]];
   if (view->data == NULL && (view->rank < 0 || cleave_view_element_count(view) != 0)) {
     if (program->args->resize_output == NULL) {
-      return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "output %u has no memory and cannot be resized",
-                      (unsigned)index);
+      return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
+                         "output %u has no memory and cannot be resized", (unsigned)index);
     }
     tensor->data = NULL;
     return CLEAVE_OK;
@@ -92,8 +92,8 @@ static cleave_status_t bind_output(cpu_program_t *program, uint32_t index, const
   if (!fits(program, program->outputs[index], view) ||
       (element > 1 && (uintptr_t)view->data % element != 0) ||
       cpu_program_bind(tensor, view->rank, view->dims, view->data) != CLEAVE_OK) {
-    return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
-                    "output %u does not have the dtype and shape compiled for", (unsigned)index);
+    return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
+                       "output %u does not have the dtype and shape compiled for", (unsigned)index);
   }
   return CLEAVE_OK;
 }
@@ -107,7 +107,7 @@ static cleave_status_t bind(cpu_program_t *program, const cleave_run_args_t *arg
     CPU_TRY(bind_output(program, k, &args->outputs[k], message));
   }
   if (program->info.workspace_bytes > 0 && args->workspace == NULL) {
-    return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "the workspace is missing");
+    return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "the workspace is missing");
   }
   for (uint32_t k = 0; k < program->placement_count; k++) {
     cpu_tensor_t *tensor = &program->tensors[program->placements[k].value];
@@ -143,8 +143,8 @@ static cleave_status_t run_step(cpu_program_t *program, cpu_step_t *step, cleave
   }
   const char *text = detail.text[0] != '\0' ? detail.text : "no memory left";
   return step->name[0] == '\0'
-             ? cpu_fail(message, status, "%s: %.200s", step->kernel->op, text)
-             : cpu_fail(message, status, "%s '%.64s': %.160s", step->kernel->op, step->name, text);
+             ? kernel_fail(message, status, "%s: %.200s", step->kernel->op, text)
+             : kernel_fail(message, status, "%s '%.64s': %.160s", step->kernel->op, step->name, text);
 }
 
 cleave_status_t cpu_program_run(cpu_program_t *program, const cleave_run_args_t *args,

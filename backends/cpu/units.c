@@ -62,7 +62,7 @@ static cleave_status_t order(lister_t *lister, cpu_unit_t *units, uint32_t *out_
         units[(*out_count)++] = lister->units[frame->unit];
         lister->depth--;
       } else if (lister->states[producer] == 1) {
-        return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "fusions need each other's results");
+        return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "fusions need each other's results");
       } else {
         enter(lister, producer);
       }
@@ -84,7 +84,7 @@ cleave_status_t cpu_units_list(const cleave_region_view_t *region, bool fuses, k
   *out_count = 0;
   if (lister.units == NULL || lister.unit_of == NULL || lister.states == NULL || lister.frames == NULL ||
       own == NULL || *out_units == NULL) {
-    return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
+    return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
   }
   for (uint32_t n = 0; n < region->node_count; n++) {
     own[n] = n;

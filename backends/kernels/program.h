@@ -144,8 +144,8 @@ CLEAVE_MUST_USE cleave_status_t kernel_program_output(kernel_program_t *program,
 /* ---- what all files of the library use ---- */
 
 /* Writes the line of a refusal, and returns `status`. */
-CLEAVE_MUST_USE cleave_status_t kernel_fail(cleave_message_t *message, cleave_status_t status,
-                                            const char *format, ...) __attribute__((format(printf, 3, 4)));
+cleave_status_t kernel_fail(cleave_message_t *message, cleave_status_t status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* "f32"; "?" for what is not a dtype of a tensor here. */
 const char *kernel_dtype_name(cleave_dtype_t dtype);

@@ -24,7 +24,7 @@ static cleave_status_t initialise(const cleave_host_t *host, void **out_state, c
   *out_state = NULL;
   state_t *state = calloc(1, sizeof(*state));
   if (state == NULL) {
-    return onednn_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while starting oneDNN");
+    return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while starting oneDNN");
   }
   state->base.host = host;
   cleave_status_t status =
@@ -36,7 +36,7 @@ static cleave_status_t initialise(const cleave_host_t *host, void **out_state, c
       (void)dnnl_engine_destroy(state->base.engine);
       onednn_store_destroy(state->base.store);
       onednn_tunings_destroy(state->tunings);
-      status = onednn_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while starting oneDNN");
+      status = kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while starting oneDNN");
     }
   }
   if (status != CLEAVE_OK) {
@@ -77,7 +77,7 @@ static cleave_status_t review(void *opaque, const cleave_region_view_t *region, 
   ONEDNN_TRY(onednn_precision_of(region, &type, reason));
   const char *missing = onednn_type_missing(type);
   return missing == NULL ? CLEAVE_OK
-                         : onednn_fail(reason, CLEAVE_ERROR_UNSUPPORTED, "precision %s: %s",
+                         : kernel_fail(reason, CLEAVE_ERROR_UNSUPPORTED, "precision %s: %s",
                                        onednn_type_name(type), missing);
 }
 
@@ -174,12 +174,12 @@ static cleave_status_t configure(void *opaque, const cleave_key_value_t *setting
     const char *value = settings[k].value;
     bool is_hint = strcmp(settings[k].key, "hint.recompiles") == 0;
     if (!is_hint && (strcmp(settings[k].key, "spare_bytes") != 0 || value != NULL)) {
-      return onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
                          "setting '%.60s' is unknown; expected hint.recompiles, or spare_bytes to read",
                          settings[k].key);
     }
     if (is_hint && value != NULL && strcmp(value, "0") != 0 && strcmp(value, "1") != 0) {
-      return onednn_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
+      return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
                          "hint.recompiles: expected 0 or 1, found '%.60s'", value);
     }
     recompiles = is_hint && value != NULL ? value : recompiles;
@@ -250,7 +250,7 @@ const cleave_backend_t *cleave_backend_onednn(uint32_t abi_major, uint32_t abi_m
                                               cleave_message_t *message) {
   (void)abi_minor;
   if (abi_major != CLEAVE_BACKEND_ABI_MAJOR) {
-    (void)onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED, "backend interface %u, expected %u",
+    (void)kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "backend interface %u, expected %u",
                       (unsigned)abi_major, (unsigned)CLEAVE_BACKEND_ABI_MAJOR);
     return NULL;
   }

@@ -13,8 +13,8 @@ cleave_status_t cpu_binary_prepare(const cpu_prepare_t *prepare, cpu_binary_stat
   state->row = (unsigned)state->compute < CPU_DTYPE_COUNT ? rows[state->compute] : NULL;
   state->cost = state->cost > 0 ? state->cost : 2;
   if (state->row == NULL || state->a != state->b || state->out != (to_bool ? CLEAVE_DTYPE_BOOL : state->a)) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "from %s and %s to %s is not supported",
-                    cpu_dtype_name(state->a), cpu_dtype_name(state->b), cpu_dtype_name(state->out));
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "from %s and %s to %s is not supported",
+                       cpu_dtype_name(state->a), cpu_dtype_name(state->b), cpu_dtype_name(state->out));
   }
   return CLEAVE_OK;
 }

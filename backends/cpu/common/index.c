@@ -3,8 +3,8 @@
 #include "cpu/common/index.h"
 
 static cleave_status_t refuse(int64_t place, int64_t index, int64_t dim, cleave_message_t *message) {
-  return cpu_fail(message, CLEAVE_ERROR_SHAPE, "index %lld at element %lld is outside a dim of %lld",
-                  (long long)index, (long long)place, (long long)dim);
+  return kernel_fail(message, CLEAVE_ERROR_SHAPE, "index %lld at element %lld is outside a dim of %lld",
+                     (long long)index, (long long)place, (long long)dim);
 }
 
 cleave_status_t cpu_check_indices(const cpu_tensor_t *indices, int64_t dim, cleave_message_t *message) {

@@ -9,6 +9,7 @@
 #define CLEAVE_CPU_KERNEL_H
 
 #include "cleave/backend.h"
+#include "kernels/program.h"
 
 /* Returns the status of `expression` from the calling function unless it is CLEAVE_OK. */
 #define CPU_TRY(expression)                 \
@@ -105,10 +106,6 @@ typedef struct cpu_kernel {
 size_t cpu_kernel_scratch(const cpu_kernel_t *kernel, const cpu_call_t *call);
 CLEAVE_MUST_USE cleave_status_t cpu_kernel_run(const cpu_kernel_t *kernel, const cpu_call_t *call,
                                                cleave_message_t *message);
-
-/* Writes the line of a refusal or failure, and returns `status`. */
-CLEAVE_MUST_USE cleave_status_t cpu_fail(cleave_message_t *message, cleave_status_t status,
-                                         const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Refuses the dtypes of input 0 and output 0. */
 CLEAVE_MUST_USE cleave_status_t cpu_fail_types(const cpu_prepare_t *prepare, cleave_message_t *message);

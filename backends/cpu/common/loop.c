@@ -37,9 +37,9 @@ cleave_status_t cpu_broadcast_shape(const cpu_tensor_t *const *inputs, uint32_t 
       int64_t *dim = &out_dims[d + rank - inputs[k]->rank];
       int64_t own = inputs[k]->dims[d];
       if (own != 1 && *dim != 1 && own != *dim) {
-        return cpu_fail(message, CLEAVE_ERROR_SHAPE,
-                        "input %u does not broadcast: dim %d is %lld, expected %lld", (unsigned)k, (int)d,
-                        (long long)own, (long long)*dim);
+        return kernel_fail(message, CLEAVE_ERROR_SHAPE,
+                           "input %u does not broadcast: dim %d is %lld, expected %lld", (unsigned)k, (int)d,
+                           (long long)own, (long long)*dim);
       }
       *dim = own != 1 ? own : *dim;
     }

@@ -12,8 +12,8 @@ cleave_status_t cpu_nn_require_dtype(const cpu_prepare_t *prepare, uint32_t inde
                                      cleave_message_t *message) {
   cleave_dtype_t dtype = cpu_input_dtype(prepare, index);
   if (dtype == CLEAVE_DTYPE_UNKNOWN || (uint32_t)dtype >= 32 || (dtypes >> (uint32_t)dtype & 1u) == 0) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input %u of dtype %s is not supported", index,
-                    cpu_dtype_name(dtype));
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input %u of dtype %s is not supported", index,
+                       cpu_dtype_name(dtype));
   }
   return CLEAVE_OK;
 }
@@ -29,8 +29,8 @@ cleave_status_t cpu_nn_require_same(const cpu_prepare_t *prepare, uint32_t first
   for (uint32_t index = first; index <= last; index++) {
     cleave_dtype_t dtype = cpu_input_dtype(prepare, index);
     if (dtype != CLEAVE_DTYPE_UNKNOWN && dtype != expected) {
-      return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input %u is %s, expected %s as input 0", index,
-                      cpu_dtype_name(dtype), cpu_dtype_name(expected));
+      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input %u is %s, expected %s as input 0", index,
+                         cpu_dtype_name(dtype), cpu_dtype_name(expected));
     }
   }
   return CLEAVE_OK;
@@ -40,8 +40,8 @@ cleave_status_t cpu_nn_require_output(const cpu_prepare_t *prepare, uint32_t ind
                                       cleave_message_t *message) {
   cleave_dtype_t dtype = cpu_output_dtype(prepare, index);
   if (dtype != CLEAVE_DTYPE_UNKNOWN && ((uint32_t)dtype >= 32 || (dtypes >> (uint32_t)dtype & 1u) == 0)) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "output %u of dtype %s is not supported", index,
-                    cpu_dtype_name(dtype));
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "output %u of dtype %s is not supported", index,
+                       cpu_dtype_name(dtype));
   }
   return CLEAVE_OK;
 }
@@ -57,11 +57,11 @@ cleave_status_t cpu_nn_require_same_outputs(const cpu_prepare_t *prepare, uint32
 cleave_status_t cpu_nn_check_count(const char *name, const cpu_tensor_t *tensor, int64_t count,
                                    cleave_message_t *message) {
   if (tensor == NULL) {
-    return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "%s is missing", name);
+    return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "%s is missing", name);
   }
   if (tensor->count != count) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "%s has %lld elements, expected %lld", name,
-                    (long long)tensor->count, (long long)count);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%s has %lld elements, expected %lld", name,
+                       (long long)tensor->count, (long long)count);
   }
   return CLEAVE_OK;
 }
@@ -72,7 +72,7 @@ cleave_status_t cpu_nn_check_same_dims(const cpu_tensor_t *a, const cpu_tensor_t
   for (int32_t d = 0; same && d < a->rank; d++) {
     same = a->dims[d] == b->dims[d];
   }
-  return same ? CLEAVE_OK : cpu_fail(message, CLEAVE_ERROR_SHAPE, "output shape differs from input shape");
+  return same ? CLEAVE_OK : kernel_fail(message, CLEAVE_ERROR_SHAPE, "output shape differs from input shape");
 }
 
 int64_t cpu_nn_span(const cpu_tensor_t *tensor, int32_t first, int32_t last) {
@@ -172,7 +172,7 @@ static cleave_status_t half_run(const cpu_call_t *call, cleave_message_t *messag
   half_call_t half;
   cpu_carver_t carver = {call->scratch, 0};
   if (!half_call_init(&half, call, &carver)) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "more than %d tensors of float16", MAX_TENSORS);
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "more than %d tensors of float16", MAX_TENSORS);
   }
   half.call.scratch = carver.base != NULL ? carver.base + carver.used : NULL;
   for (uint32_t k = 0; k < call->input_count; k++) {
@@ -194,7 +194,7 @@ static cleave_status_t half_run(const cpu_call_t *call, cleave_message_t *messag
 cleave_status_t cpu_nn_check_outputs(const cpu_call_t *call, cleave_message_t *message) {
   for (uint32_t k = 0; k < call->output_count; k++) {
     if (call->outputs[k] != NULL && call->outputs[k]->data == NULL) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "the shape of output %u is unknown", k);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "the shape of output %u is unknown", k);
     }
   }
   return CLEAVE_OK;
@@ -214,8 +214,8 @@ cleave_status_t cpu_nn_run_float(const cpu_call_t *call, cleave_message_t *messa
   if (cpu_nn_is_half(dtype)) {
     return half_run(call, message, f32);
   }
-  return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input %u of dtype %s is not supported", input,
-                  cpu_dtype_name(dtype));
+  return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input %u of dtype %s is not supported", input,
+                     cpu_dtype_name(dtype));
 }
 
 cleave_status_t cpu_nn_run_number(const cpu_call_t *call, const cpu_nn_runs_t *runs,

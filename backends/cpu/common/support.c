@@ -1,32 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Helpers that every kernel uses: messages, attributes, dtypes, single elements, the parallel loop.
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cpu/common/kernel.h"
 #include "kernels/convert.h"
 
-cleave_status_t cpu_fail(cleave_message_t *message, cleave_status_t status, const char *format, ...) {
-  if (message != NULL) {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(message->text, sizeof message->text, format, arguments);
-    va_end(arguments);
-  }
-  return status;
-}
-
 cleave_status_t cpu_fail_types(const cpu_prepare_t *prepare, cleave_message_t *message) {
-  return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "from %s to %s is not supported",
-                  cpu_dtype_name(cpu_input_dtype(prepare, 0)), cpu_dtype_name(cpu_output_dtype(prepare, 0)));
+  return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "from %s to %s is not supported",
+                     cpu_dtype_name(cpu_input_dtype(prepare, 0)),
+                     cpu_dtype_name(cpu_output_dtype(prepare, 0)));
 }
 
 cleave_status_t cpu_find_axis(int64_t axis, int32_t rank, int32_t *out_axis, cleave_message_t *message) {
   return cpu_axis(axis, rank, out_axis)
              ? CLEAVE_OK
-             : cpu_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld is outside rank %d", (long long)axis,
-                        (int)rank);
+             : kernel_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld is outside rank %d", (long long)axis,
+                           (int)rank);
 }
 
 cleave_status_t cpu_prepare_ints(cpu_prepare_t *prepare, const char *name, const int64_t **out_values,
@@ -99,12 +89,12 @@ cleave_status_t cpu_output_shape(const cpu_call_t *call, uint32_t output, int32_
     int64_t count = 1;
     for (int32_t d = 0; d < rank; d++) {
       if (dims[d] < 0 || __builtin_mul_overflow(count, dims[d], &count) || count > INT64_MAX / 16) {
-        return cpu_fail(message, CLEAVE_ERROR_LIMIT, "output %u has too many elements", (unsigned)output);
+        return kernel_fail(message, CLEAVE_ERROR_LIMIT, "output %u has too many elements", (unsigned)output);
       }
     }
     cleave_status_t status = call->resize(call, output, rank, dims);
     return status == CLEAVE_OK ? CLEAVE_OK
-                               : cpu_fail(message, status, "no memory for output %u", (unsigned)output);
+                               : kernel_fail(message, status, "no memory for output %u", (unsigned)output);
   }
   if (tensor->rank == rank && (rank == 0 || memcmp(tensor->dims, dims, (size_t)rank * sizeof dims[0]) == 0)) {
     return CLEAVE_OK;
@@ -113,8 +103,8 @@ cleave_status_t cpu_output_shape(const cpu_call_t *call, uint32_t output, int32_
   char found[96];
   print_dims(expected, sizeof expected, rank, dims);
   print_dims(found, sizeof found, tensor->rank, tensor->dims);
-  return cpu_fail(message, CLEAVE_ERROR_SHAPE, "output %u has shape [%s], expected [%s]", (unsigned)output,
-                  found, expected);
+  return kernel_fail(message, CLEAVE_ERROR_SHAPE, "output %u has shape [%s], expected [%s]", (unsigned)output,
+                     found, expected);
 }
 
 int64_t cpu_read_int(const cpu_tensor_t *tensor, int64_t index) {

@@ -11,13 +11,13 @@ static cleave_status_t read_extents(const cpu_prepare_t *prepare, const char *na
   uint32_t count = 0;
   const int64_t *given = cleave_view_ints(prepare->node, name, &count);
   if (count > limit) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s has %u entries, expected at most %u", name, count,
-                    limit);
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s has %u entries, expected at most %u", name,
+                       count, limit);
   }
   for (uint32_t k = 0; k < count; k++) {
     if (given[k] < lowest || given[k] >= CPU_NN_MAX_EXTENT) {
-      return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s has entry %lld, expected at least %lld", name,
-                      (long long)given[k], (long long)lowest);
+      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s has entry %lld, expected at least %lld", name,
+                         (long long)given[k], (long long)lowest);
     }
     values[k] = given[k];
   }
@@ -44,7 +44,7 @@ cleave_status_t cpu_window_prepare(const cpu_prepare_t *prepare, cpu_window_t *o
       return CLEAVE_OK;
     }
   }
-  return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "auto_pad '%.32s' is unknown", auto_pad);
+  return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "auto_pad '%.32s' is unknown", auto_pad);
 }
 
 static cleave_status_t check_counts(const cpu_window_t *window, uint32_t spatial, cleave_message_t *message) {
@@ -52,7 +52,7 @@ static cleave_status_t check_counts(const cpu_window_t *window, uint32_t spatial
       (window->stride_count != 0 && window->stride_count != spatial) ||
       (window->dilation_count != 0 && window->dilation_count != spatial) ||
       (window->pad_count != 0 && window->pad_count != 2 * spatial)) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "attributes do not fit %u spatial axes", spatial);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "attributes do not fit %u spatial axes", spatial);
   }
   return CLEAVE_OK;
 }
@@ -70,13 +70,13 @@ cleave_status_t cpu_window_resolve(const cpu_window_t *window, const cpu_tensor_
                                    const int64_t *kernel, cpu_geometry_t *out_geometry,
                                    cleave_message_t *message) {
   if (x->rank < 3 || x->rank > 2 + CPU_WINDOW_AXES || x->rank != y->rank) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input has rank %d, expected 3 to %d", x->rank,
-                    2 + CPU_WINDOW_AXES);
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input has rank %d, expected 3 to %d", x->rank,
+                       2 + CPU_WINDOW_AXES);
   }
   int32_t spatial = x->rank - 2;
   CPU_TRY(check_counts(window, (uint32_t)spatial, message));
   if (kernel == NULL && window->kernel_count == 0) {
-    return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "kernel_shape is missing");
+    return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "kernel_shape is missing");
   }
   cpu_geometry_t g = {.spatial = spatial, .batch = x->dims[0], .channels = x->dims[1]};
   int32_t skipped = CPU_WINDOW_AXES - spatial;
@@ -95,12 +95,12 @@ cleave_status_t cpu_window_resolve(const cpu_window_t *window, const cpu_tensor_
       g.pad_end[axis] = window->pads[spatial + k];
     }
     if (k >= 0 && kernel != NULL && window->kernel_count != 0 && window->kernel[k] != kernel[k]) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "kernel_shape has %lld, the weights have %lld",
-                      (long long)window->kernel[k], (long long)kernel[k]);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "kernel_shape has %lld, the weights have %lld",
+                         (long long)window->kernel[k], (long long)kernel[k]);
     }
     if (g.kernel[axis] < 1 || g.in[axis] >= CPU_NN_MAX_EXTENT || g.out[axis] >= CPU_NN_MAX_EXTENT ||
         g.kernel[axis] >= CPU_NN_MAX_EXTENT) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "sizes out of range on spatial axis %d", k);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "sizes out of range on spatial axis %d", k);
     }
     if (window->auto_pad == CPU_PAD_SAME_UPPER || window->auto_pad == CPU_PAD_SAME_LOWER) {
       resolve_same(&g, axis, window->auto_pad == CPU_PAD_SAME_UPPER);
@@ -124,9 +124,9 @@ cleave_status_t cpu_window_check_output(const cpu_window_t *window, const cpu_ge
       expected = (g->in[axis] + g->stride[axis] - 1) / g->stride[axis];
     }
     if (g->out[axis] != expected) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE,
-                      "output has %lld elements on spatial axis %d, expected %lld", (long long)g->out[axis],
-                      axis - (CPU_WINDOW_AXES - g->spatial), (long long)expected);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE,
+                         "output has %lld elements on spatial axis %d, expected %lld",
+                         (long long)g->out[axis], axis - (CPU_WINDOW_AXES - g->spatial), (long long)expected);
     }
   }
   return CLEAVE_OK;

@@ -25,9 +25,9 @@ static cleave_status_t prepare_concat(cpu_prepare_t *prepare, void *state, cleav
   ((axis_state_t *)state)->axis = cleave_view_int(prepare->node, "axis", 0);
   for (uint32_t k = 0; k < prepare->node->input_count; k++) {
     if (cpu_input_dtype(prepare, k) != cpu_output_dtype(prepare, 0)) {
-      return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input %u is %s, the output %s", (unsigned)k,
-                      cpu_dtype_name(cpu_input_dtype(prepare, k)),
-                      cpu_dtype_name(cpu_output_dtype(prepare, 0)));
+      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input %u is %s, the output %s", (unsigned)k,
+                         cpu_dtype_name(cpu_input_dtype(prepare, k)),
+                         cpu_dtype_name(cpu_output_dtype(prepare, 0)));
     }
   }
   return CLEAVE_OK;
@@ -48,13 +48,13 @@ static cleave_status_t run_concat(const cpu_call_t *call, cleave_message_t *mess
       if (d == axis) {
         dims[d] += input->dims[d];
       } else if (input->dims[d] != dims[d]) {
-        return cpu_fail(message, CLEAVE_ERROR_SHAPE, "input %u has %lld at dim %d, expected %lld",
-                        (unsigned)k, (long long)input->dims[d], (int)d, (long long)dims[d]);
+        return kernel_fail(message, CLEAVE_ERROR_SHAPE, "input %u has %lld at dim %d, expected %lld",
+                           (unsigned)k, (long long)input->dims[d], (int)d, (long long)dims[d]);
       }
     }
     if (input->rank != first->rank) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "input %u has rank %d, expected %d", (unsigned)k,
-                      (int)input->rank, (int)first->rank);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "input %u has rank %d, expected %d", (unsigned)k,
+                         (int)input->rank, (int)first->rank);
     }
   }
   CPU_TRY(cpu_output_shape(call, 0, first->rank, dims, message));
@@ -103,8 +103,8 @@ static cleave_status_t run_split(const cpu_call_t *call, cleave_message_t *messa
   for (uint32_t k = 0; k < call->output_count; k++) {
     int64_t part = part_size(call, k, dim, start);
     if (part < 0 || part > dim - start) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "part %u has %lld elements, %lld of %lld are left",
-                      (unsigned)k, (long long)part, (long long)(dim - start), (long long)dim);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "part %u has %lld elements, %lld of %lld are left",
+                         (unsigned)k, (long long)part, (long long)(dim - start), (long long)dim);
     }
     cpu_tensor_t *output = call->outputs[k];
     if (output != NULL) {
@@ -118,9 +118,10 @@ static cleave_status_t run_split(const cpu_call_t *call, cleave_message_t *messa
     }
     start += part;
   }
-  return start == dim ? CLEAVE_OK
-                      : cpu_fail(message, CLEAVE_ERROR_SHAPE, "the parts have %lld elements, expected %lld",
-                                 (long long)start, (long long)dim);
+  return start == dim
+             ? CLEAVE_OK
+             : kernel_fail(message, CLEAVE_ERROR_SHAPE, "the parts have %lld elements, expected %lld",
+                           (long long)start, (long long)dim);
 }
 
 const cpu_kernel_t cpu_kernels_concat[] = {

@@ -18,9 +18,9 @@ static cleave_status_t prepare_gather(cpu_prepare_t *prepare, void *state, cleav
   self->batch_dims = cleave_view_int(prepare->node, "batch_dims", 0);
   cleave_dtype_t dtype = cpu_input_dtype(prepare, 0);
   if (dtype != cpu_output_dtype(prepare, 0) || !cpu_dtype_is_integer(cpu_input_dtype(prepare, 1))) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "from %s by %s to %s is not supported",
-                    cpu_dtype_name(dtype), cpu_dtype_name(cpu_input_dtype(prepare, 1)),
-                    cpu_dtype_name(cpu_output_dtype(prepare, 0)));
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "from %s by %s to %s is not supported",
+                       cpu_dtype_name(dtype), cpu_dtype_name(cpu_input_dtype(prepare, 1)),
+                       cpu_dtype_name(cpu_output_dtype(prepare, 0)));
   }
   return CLEAVE_OK;
 }
@@ -66,8 +66,8 @@ static cleave_status_t run_gather(const cpu_call_t *call, cleave_message_t *mess
   const cpu_tensor_t *indices = call->inputs[1];
   int32_t axis = 0;
   if (!cpu_axis(state->axis, data->rank, &axis) || data->rank - 1 + indices->rank > CLEAVE_MAX_RANK) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld of rank %d with indices of rank %d do not fit",
-                    (long long)state->axis, (int)data->rank, (int)indices->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld of rank %d with indices of rank %d do not fit",
+                       (long long)state->axis, (int)data->rank, (int)indices->rank);
   }
   int64_t dims[CLEAVE_MAX_RANK] = {0};
   int32_t rank = 0;
@@ -130,13 +130,13 @@ static cleave_status_t run_gather_elements(const cpu_call_t *call, cleave_messag
   const cpu_tensor_t *indices = call->inputs[1];
   element_work_t work = {.from = data, .indices = indices, .to = call->outputs[0]};
   if (!cpu_axis(state->axis, data->rank, &work.axis) || indices->rank != data->rank) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld of rank %d with indices of rank %d do not fit",
-                    (long long)state->axis, (int)data->rank, (int)indices->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld of rank %d with indices of rank %d do not fit",
+                       (long long)state->axis, (int)data->rank, (int)indices->rank);
   }
   for (int32_t d = 0; d < data->rank; d++) {
     if (d != work.axis && indices->dims[d] > data->dims[d]) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "indices have %lld at dim %d, at most %lld",
-                      (long long)indices->dims[d], (int)d, (long long)data->dims[d]);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "indices have %lld at dim %d, at most %lld",
+                         (long long)indices->dims[d], (int)d, (long long)data->dims[d]);
     }
   }
   cleave_status_t status = cpu_output_shape(call, 0, indices->rank, indices->dims, message);
@@ -183,16 +183,16 @@ static cleave_status_t run_gather_nd(const cpu_call_t *call, cleave_message_t *m
   int64_t depth = indices->rank < 1 ? 0 : indices->dims[indices->rank - 1];
   if (indices->rank < 1 || data->rank < 1 || batch < 0 || batch >= indices->rank || batch > data->rank ||
       depth < 1 || depth > data->rank - batch) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE,
-                    "tuples of %lld indices do not fit rank %d with %lld batch dims", (long long)depth,
-                    (int)data->rank, (long long)batch);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE,
+                       "tuples of %lld indices do not fit rank %d with %lld batch dims", (long long)depth,
+                       (int)data->rank, (long long)batch);
   }
   int64_t dims[2 * CLEAVE_MAX_RANK] = {0};
   int32_t rank = 0;
   for (int32_t d = 0; d < indices->rank - 1; d++) {
     if (d < batch && indices->dims[d] != data->dims[d]) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "batch dim %d is %lld in the indices, %lld in the data",
-                      (int)d, (long long)indices->dims[d], (long long)data->dims[d]);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "batch dim %d is %lld in the indices, %lld in the data",
+                         (int)d, (long long)indices->dims[d], (long long)data->dims[d]);
     }
     dims[rank++] = indices->dims[d];
   }
@@ -201,7 +201,7 @@ static cleave_status_t run_gather_nd(const cpu_call_t *call, cleave_message_t *m
     dims[rank++] = data->dims[d];
   }
   if (rank > CLEAVE_MAX_RANK) {
-    return cpu_fail(message, CLEAVE_ERROR_LIMIT, "the result would have %d dims", (int)rank);
+    return kernel_fail(message, CLEAVE_ERROR_LIMIT, "the result would have %d dims", (int)rank);
   }
   cleave_status_t status = cpu_output_shape(call, 0, rank, dims, message);
   nd_work_t work = {

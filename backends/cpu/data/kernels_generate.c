@@ -19,15 +19,15 @@ static cleave_status_t prepare_constant(cpu_prepare_t *prepare, void *state, cle
   const cleave_attribute_view_t *value = cleave_view_attribute(prepare->node, "value");
   cleave_dtype_t dtype = cpu_output_dtype(prepare, 0);
   if (!cpu_dtype_is_plain(dtype)) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "dtype %s is not supported", cpu_dtype_name(dtype));
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "dtype %s is not supported", cpu_dtype_name(dtype));
   }
   if (value == NULL || value->tensor == NULL) {
     return CLEAVE_OK;
   }
   if (value->tensor->dtype != dtype || cleave_view_element_count(value->tensor) != 1 ||
       value->tensor->data == NULL) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "value is not one element of %s",
-                    cpu_dtype_name(dtype));
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "value is not one element of %s",
+                       cpu_dtype_name(dtype));
   }
   memcpy(&self->bits, value->tensor->data, cleave_dtype_size(dtype));
   return CLEAVE_OK;
@@ -38,14 +38,14 @@ static cleave_status_t run_constant(const cpu_call_t *call, cleave_message_t *me
   const cpu_tensor_t *shape = call->inputs[0];
   int64_t dims[CLEAVE_MAX_RANK] = {0};
   if (shape->rank > 1 || shape->count > CLEAVE_MAX_RANK) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "shape has %lld elements, at most %d",
-                    (long long)shape->count, CLEAVE_MAX_RANK);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "shape has %lld elements, at most %d",
+                       (long long)shape->count, CLEAVE_MAX_RANK);
   }
   for (int64_t k = 0; k < shape->count; k++) {
     dims[k] = cpu_read_int(shape, k);
     if (dims[k] < 0) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "shape has %lld at dim %lld", (long long)dims[k],
-                      (long long)k);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "shape has %lld at dim %lld", (long long)dims[k],
+                         (long long)k);
     }
   }
   cleave_status_t status = cpu_output_shape(call, 0, (int32_t)shape->count, dims, message);
@@ -67,8 +67,8 @@ static cleave_status_t prepare_range(cpu_prepare_t *prepare, void *state, cleave
   }
   return is_number
              ? CLEAVE_OK
-             : cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED,
-                        "inputs and output differ in dtype, or %s is not a number", cpu_dtype_name(dtype));
+             : kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+                           "inputs and output differ in dtype, or %s is not a number", cpu_dtype_name(dtype));
 }
 
 static cleave_status_t run_range(const cpu_call_t *call, cleave_message_t *message) {
@@ -76,14 +76,14 @@ static cleave_status_t run_range(const cpu_call_t *call, cleave_message_t *messa
   const cpu_tensor_t *limit = call->inputs[1];
   const cpu_tensor_t *delta = call->inputs[2];
   if (start->count != 1 || limit->count != 1 || delta->count != 1) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "start, limit and delta must be scalars");
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "start, limit and delta must be scalars");
   }
   bool is_float = cpu_dtype_is_float(start->dtype);
   int64_t count = 0;
   if (is_float) {
     double steps = ceil((cpu_read_float(limit, 0) - cpu_read_float(start, 0)) / cpu_read_float(delta, 0));
     if (!isfinite(steps) || steps > 0x1p56) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "the range has no finite number of steps");
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "the range has no finite number of steps");
     }
     count = steps > 0 ? (int64_t)steps : 0;
   } else {
@@ -92,7 +92,7 @@ static cleave_status_t run_range(const cpu_call_t *call, cleave_message_t *messa
     int64_t step = cpu_read_int(delta, 0);
     int64_t distance = 0;
     if (step == 0 || __builtin_sub_overflow(to, from, &distance) || distance == INT64_MIN) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "delta is 0, or the range is too long");
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "delta is 0, or the range is too long");
     }
     count = step > 0 && distance > 0   ? (distance - 1) / step + 1
             : step < 0 && distance < 0 ? (distance + 1) / step + 1
@@ -124,15 +124,15 @@ static cleave_status_t prepare_eye(cpu_prepare_t *prepare, void *state, cleave_m
   ((eye_state_t *)state)->k = cleave_view_int(prepare->node, "k", 0);
   cleave_dtype_t dtype = cpu_output_dtype(prepare, 0);
   return cpu_dtype_is_plain(dtype) ? CLEAVE_OK
-                                   : cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "dtype %s is not supported",
-                                              cpu_dtype_name(dtype));
+                                   : kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+                                                 "dtype %s is not supported", cpu_dtype_name(dtype));
 }
 
 static cleave_status_t run_eye(const cpu_call_t *call, cleave_message_t *message) {
   const eye_state_t *state = call->state;
   const cpu_tensor_t *data = call->inputs[0];
   if (data->rank != 2) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "rank is %d, expected 2", (int)data->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "rank is %d, expected 2", (int)data->rank);
   }
   CPU_TRY(cpu_output_shape(call, 0, 2, data->dims, message));
   cpu_tensor_t *output = call->outputs[0];
@@ -157,9 +157,9 @@ static cleave_status_t prepare_one_hot(cpu_prepare_t *prepare, void *state, clea
   ((one_hot_state_t *)state)->axis = cleave_view_int(prepare->node, "axis", -1);
   if (!cpu_dtype_is_plain(cpu_input_dtype(prepare, 0)) || !cpu_dtype_is_plain(cpu_input_dtype(prepare, 1)) ||
       cpu_input_dtype(prepare, 2) != cpu_output_dtype(prepare, 0)) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "values of %s to %s are not supported",
-                    cpu_dtype_name(cpu_input_dtype(prepare, 2)),
-                    cpu_dtype_name(cpu_output_dtype(prepare, 0)));
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "values of %s to %s are not supported",
+                       cpu_dtype_name(cpu_input_dtype(prepare, 2)),
+                       cpu_dtype_name(cpu_output_dtype(prepare, 0)));
   }
   return CLEAVE_OK;
 }
@@ -172,8 +172,8 @@ static cleave_status_t run_one_hot(const cpu_call_t *call, cleave_message_t *mes
   int32_t axis = 0;
   if (indices->rank == CLEAVE_MAX_RANK || !cpu_axis(state->axis, indices->rank + 1, &axis) ||
       depth_input->count != 1 || values->count != 2 || cpu_read_int(depth_input, 0) < 0) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld, depth and the two values do not fit rank %d",
-                    (long long)state->axis, (int)indices->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld, depth and the two values do not fit rank %d",
+                       (long long)state->axis, (int)indices->rank);
   }
   int64_t depth = cpu_read_int(depth_input, 0);
   int64_t dims[CLEAVE_MAX_RANK] = {0};
@@ -211,8 +211,8 @@ static cleave_status_t prepare_trilu(cpu_prepare_t *prepare, void *state, cleave
   ((trilu_state_t *)state)->upper = cleave_view_int(prepare->node, "upper", 1) != 0;
   cleave_dtype_t dtype = cpu_input_dtype(prepare, 0);
   return cpu_dtype_is_plain(dtype) ? CLEAVE_OK
-                                   : cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "dtype %s is not supported",
-                                              cpu_dtype_name(dtype));
+                                   : kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+                                                 "dtype %s is not supported", cpu_dtype_name(dtype));
 }
 
 typedef struct trilu_work {
@@ -251,8 +251,8 @@ static cleave_status_t run_trilu(const cpu_call_t *call, cleave_message_t *messa
   const cpu_tensor_t *data = call->inputs[0];
   const cpu_tensor_t *k = cpu_input(call, 1);
   if (data->rank < 2 || (k != NULL && k->count != 1)) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "rank is %d, expected at least 2, and k one number",
-                    (int)data->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "rank is %d, expected at least 2, and k one number",
+                       (int)data->rank);
   }
   cleave_status_t status = cpu_output_shape(call, 0, data->rank, data->dims, message);
   if (status != CLEAVE_OK || data->count == 0) {

@@ -25,7 +25,7 @@ static cleave_status_t prepare_pad(cpu_prepare_t *prepare, void *state, cleave_m
       return CLEAVE_OK;
     }
   }
-  return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "mode '%s' is unknown", mode);
+  return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "mode '%s' is unknown", mode);
 }
 
 static cleave_status_t prepare_center_crop_pad(cpu_prepare_t *prepare, void *state,
@@ -46,8 +46,8 @@ static cleave_status_t place_axis(int64_t before, int64_t after, int64_t dim, pa
                                   int64_t *out_dim, cleave_message_t *message) {
   int64_t limit = INT64_MAX / 4;
   if (before < -limit || before > limit || after < -limit || after > limit || dim + before + after < 0) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "pads of %lld and %lld do not fit %lld elements",
-                    (long long)before, (long long)after, (long long)dim);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "pads of %lld and %lld do not fit %lld elements",
+                       (long long)before, (long long)after, (long long)dim);
   }
   axis->from = before < 0 ? -before : 0;
   axis->to = before > 0 ? before : 0;
@@ -127,7 +127,7 @@ static cleave_status_t pad(const cpu_call_t *call, const pad_axis_t *axes, pad_m
     return CLEAVE_OK;
   }
   if (mode != PAD_CONSTANT && kept == 0) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "there are no elements to fill the border from");
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "there are no elements to fill the border from");
   }
   if (mode == PAD_CONSTANT && kept != output->count) {
     cpu_fill(call, output->data, value, size, output->count);
@@ -151,8 +151,8 @@ static cleave_status_t run_pad(const cpu_call_t *call, cleave_message_t *message
   int64_t dims[CLEAVE_MAX_RANK] = {0};
   if (pads->count != 2 * count || count > data->rank || (value != NULL && value->count < 1) ||
       (value != NULL && value->dtype != data->dtype)) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "%lld pads for %lld axes, or a value of another dtype",
-                    (long long)pads->count, (long long)count);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%lld pads for %lld axes, or a value of another dtype",
+                       (long long)pads->count, (long long)count);
   }
   for (int32_t d = 0; d < data->rank; d++) {
     axes[d].kept = data->dims[d];
@@ -178,8 +178,8 @@ static cleave_status_t run_center_crop_pad(const cpu_call_t *call, cleave_messag
   pad_axis_t axes[CLEAVE_MAX_RANK] = {0};
   int64_t dims[CLEAVE_MAX_RANK] = {0};
   if (shape->count != count || count > data->rank) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "shape has %lld elements for %lld axes",
-                    (long long)shape->count, (long long)count);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "shape has %lld elements for %lld axes",
+                       (long long)shape->count, (long long)count);
   }
   for (int32_t d = 0; d < data->rank; d++) {
     axes[d].kept = data->dims[d];
@@ -189,8 +189,8 @@ static cleave_status_t run_center_crop_pad(const cpu_call_t *call, cleave_messag
     int32_t axis = 0;
     int64_t wanted = cpu_read_int(shape, k);
     if (!cpu_axis(state->axis_count == 0 ? k : state->axes[k], data->rank, &axis) || wanted < 0) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "an axis is outside rank %d, or its size negative",
-                      (int)data->rank);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "an axis is outside rank %d, or its size negative",
+                         (int)data->rank);
     }
     int64_t missing = wanted - data->dims[axis];
     int64_t before = missing < 0 ? -(-missing / 2) : missing / 2;

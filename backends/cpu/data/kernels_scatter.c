@@ -87,9 +87,9 @@ static cleave_status_t prepare_scatter(cpu_prepare_t *prepare, void *state, clea
   cleave_dtype_t dtype = cpu_input_dtype(prepare, 0);
   if (cpu_input_dtype(prepare, 2) != dtype || cpu_output_dtype(prepare, 0) != dtype ||
       !cpu_dtype_is_integer(cpu_input_dtype(prepare, 1))) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s with updates of %s by %s is not supported",
-                    cpu_dtype_name(dtype), cpu_dtype_name(cpu_input_dtype(prepare, 2)),
-                    cpu_dtype_name(cpu_input_dtype(prepare, 1)));
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s with updates of %s by %s is not supported",
+                       cpu_dtype_name(dtype), cpu_dtype_name(cpu_input_dtype(prepare, 2)),
+                       cpu_dtype_name(cpu_input_dtype(prepare, 1)));
   }
   const char *reduction = cleave_view_string(prepare->node, "reduction", "none");
   if (strcmp(reduction, "none") == 0) {
@@ -102,8 +102,8 @@ static cleave_status_t prepare_scatter(cpu_prepare_t *prepare, void *state, clea
   }
   return self->combine != NULL
              ? CLEAVE_OK
-             : cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "reduction '%s' of %s is not supported", reduction,
-                        cpu_dtype_name(dtype));
+             : kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "reduction '%s' of %s is not supported",
+                           reduction, cpu_dtype_name(dtype));
 }
 
 static void put(const scatter_state_t *state, void *to, const void *from, int64_t count, size_t size) {
@@ -122,13 +122,13 @@ static cleave_status_t run_scatter_elements(const cpu_call_t *call, cleave_messa
   int32_t axis = 0;
   if (!cpu_axis(state->axis, data->rank, &axis) || indices->rank != data->rank ||
       !cpu_same_shape(indices, updates)) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld, indices and updates do not fit rank %d",
-                    (long long)state->axis, (int)data->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld, indices and updates do not fit rank %d",
+                       (long long)state->axis, (int)data->rank);
   }
   for (int32_t d = 0; d < data->rank; d++) {
     if (d != axis && indices->dims[d] > data->dims[d]) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "indices have %lld at dim %d, at most %lld",
-                      (long long)indices->dims[d], (int)d, (long long)data->dims[d]);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "indices have %lld at dim %d, at most %lld",
+                         (long long)indices->dims[d], (int)d, (long long)data->dims[d]);
     }
   }
   cleave_status_t status = cpu_output_shape(call, 0, data->rank, data->dims, message);
@@ -163,14 +163,14 @@ static cleave_status_t run_scatter_nd(const cpu_call_t *call, cleave_message_t *
   const cpu_tensor_t *updates = call->inputs[2];
   int64_t depth = indices->rank < 1 ? 0 : indices->dims[indices->rank - 1];
   if (depth < 1 || depth > data->rank) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "tuples of %lld indices do not fit rank %d",
-                    (long long)depth, (int)data->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "tuples of %lld indices do not fit rank %d",
+                       (long long)depth, (int)data->rank);
   }
   int64_t tuples = indices->count / depth;
   int64_t block = cpu_count(data->rank - (int32_t)depth, data->dims + depth);
   if (updates->count != tuples * block) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "updates have %lld elements, expected %lld",
-                    (long long)updates->count, (long long)(tuples * block));
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "updates have %lld elements, expected %lld",
+                       (long long)updates->count, (long long)(tuples * block));
   }
   cleave_status_t status = cpu_output_shape(call, 0, data->rank, data->dims, message);
   if (status == CLEAVE_OK) {
@@ -208,15 +208,16 @@ static cleave_status_t prepare_rows(cpu_prepare_t *prepare, void *state, cleave_
   self->axis = cleave_view_int(prepare->node, "axis", -2);
   self->is_circular = strcmp(mode, "circular") == 0;
   if (!self->is_circular && strcmp(mode, "linear") != 0) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "mode '%s' is unknown, expected linear or circular",
-                    mode);
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "mode '%s' is unknown, expected linear or circular",
+                       mode);
   }
   if (cpu_input_dtype(prepare, 0) != cpu_input_dtype(prepare, 1) ||
       cpu_output_dtype(prepare, 0) != cpu_input_dtype(prepare, 0) ||
       cpu_input_dtype(prepare, 0) == CLEAVE_DTYPE_STRING ||
       (indices != CLEAVE_DTYPE_UNKNOWN && !cpu_dtype_is_integer(indices))) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "a cache of %s with updates of %s is not supported",
-                    cpu_dtype_name(cpu_input_dtype(prepare, 0)), cpu_dtype_name(cpu_input_dtype(prepare, 1)));
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "a cache of %s with updates of %s is not supported",
+                       cpu_dtype_name(cpu_input_dtype(prepare, 0)),
+                       cpu_dtype_name(cpu_input_dtype(prepare, 1)));
   }
   return CLEAVE_OK;
 }
@@ -232,16 +233,17 @@ static cleave_status_t check_rows(const cpu_call_t *call, int32_t *axis, cleave_
     fits = d == *axis ? update->dims[d] <= cache->dims[d] : update->dims[d] == cache->dims[d];
   }
   if (!fits || (indices != NULL && (indices->rank != 1 || indices->dims[0] != cache->dims[0]))) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE,
-                    "axis %lld, the update and write_indices do not fit the cache", (long long)state->axis);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE,
+                       "axis %lld, the update and write_indices do not fit the cache",
+                       (long long)state->axis);
   }
   int64_t last = cache->dims[*axis] - (state->is_circular ? 1 : update->dims[*axis]);
   for (int64_t b = 0; indices != NULL && b < indices->count; b++) {
     int64_t index = cpu_read_index(indices, b);
     if (index < 0 || (index > last && update->count > 0)) {
-      return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
-                      "write_indices has %lld, expected 0 to %lld: the cache has room for %lld",
-                      (long long)index, (long long)last, (long long)cache->dims[*axis]);
+      return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
+                         "write_indices has %lld, expected 0 to %lld: the cache has room for %lld",
+                         (long long)index, (long long)last, (long long)cache->dims[*axis]);
     }
   }
   return CLEAVE_OK;

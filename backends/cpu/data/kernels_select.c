@@ -46,10 +46,10 @@ static cleave_status_t prepare_where(cpu_prepare_t *prepare, void *state, cleave
   cleave_dtype_t dtype = cpu_input_dtype(prepare, 1);
   if (cpu_input_dtype(prepare, 0) != CLEAVE_DTYPE_BOOL || cpu_input_dtype(prepare, 2) != dtype ||
       cpu_output_dtype(prepare, 0) != dtype || cleave_dtype_size(dtype) == 0) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED,
-                    "%s, %s and %s do not fit: expected bool and two of one dtype",
-                    cpu_dtype_name(cpu_input_dtype(prepare, 0)), cpu_dtype_name(dtype),
-                    cpu_dtype_name(cpu_input_dtype(prepare, 2)));
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+                       "%s, %s and %s do not fit: expected bool and two of one dtype",
+                       cpu_dtype_name(cpu_input_dtype(prepare, 0)), cpu_dtype_name(dtype),
+                       cpu_dtype_name(cpu_input_dtype(prepare, 2)));
   }
   return CLEAVE_OK;
 }
@@ -156,9 +156,9 @@ static cleave_status_t prepare_clip(cpu_prepare_t *prepare, void *state, cleave_
     is_number = is_number && (bound == dtype || bound == CLEAVE_DTYPE_UNKNOWN);
   }
   if (!is_number || cpu_output_dtype(prepare, 0) != dtype) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s with bounds %s and %s is not supported",
-                    cpu_dtype_name(dtype), cpu_dtype_name(cpu_input_dtype(prepare, 1)),
-                    cpu_dtype_name(cpu_input_dtype(prepare, 2)));
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s with bounds %s and %s is not supported",
+                       cpu_dtype_name(dtype), cpu_dtype_name(cpu_input_dtype(prepare, 1)),
+                       cpu_dtype_name(cpu_input_dtype(prepare, 2)));
   }
   return CLEAVE_OK;
 }
@@ -177,8 +177,8 @@ static cleave_status_t run_clip(const cpu_call_t *call, cleave_message_t *messag
       continue;
     }
     if (bound->count != 1) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "input %u has %lld elements, expected 1", (unsigned)k,
-                      (long long)bound->count);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "input %u has %lld elements, expected 1", (unsigned)k,
+                         (long long)bound->count);
     }
     cpu_convert(bound->dtype, bound->data, compute, k == 1 ? &clip.range.low : &clip.range.high, 1);
     clip.range.has_low = clip.range.has_low || k == 1;

@@ -20,9 +20,9 @@ static cleave_status_t prepare_reverse(cpu_prepare_t *prepare, void *state, clea
   bool fits =
       (self->time_axis == 0 && self->batch_axis == 1) || (self->time_axis == 1 && self->batch_axis == 0);
   return fits ? CLEAVE_OK
-              : cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED,
-                         "time_axis and batch_axis are %lld and %lld, expected 0 and 1",
-                         (long long)self->time_axis, (long long)self->batch_axis);
+              : kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+                            "time_axis and batch_axis are %lld and %lld, expected 0 and 1",
+                            (long long)self->time_axis, (long long)self->batch_axis);
 }
 
 static cleave_status_t run_reverse(const cpu_call_t *call, cleave_message_t *message) {
@@ -30,15 +30,15 @@ static cleave_status_t run_reverse(const cpu_call_t *call, cleave_message_t *mes
   const cpu_tensor_t *data = call->inputs[0];
   const cpu_tensor_t *lengths = call->inputs[1];
   if (data->rank < 2 || lengths->count != data->dims[state->batch_axis]) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "%lld lengths do not fit the data",
-                    (long long)lengths->count);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%lld lengths do not fit the data",
+                       (long long)lengths->count);
   }
   int64_t times = data->dims[state->time_axis];
   int64_t batches = data->dims[state->batch_axis];
   for (int64_t b = 0; b < batches; b++) {
     if (cpu_read_int(lengths, b) < 0 || cpu_read_int(lengths, b) > times) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "length %lld of batch %lld is outside 0 to %lld",
-                      (long long)cpu_read_int(lengths, b), (long long)b, (long long)times);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "length %lld of batch %lld is outside 0 to %lld",
+                         (long long)cpu_read_int(lengths, b), (long long)b, (long long)times);
     }
   }
   CPU_TRY(cpu_output_shape(call, 0, data->rank, data->dims, message));
@@ -60,7 +60,7 @@ static cleave_status_t prepare_det(cpu_prepare_t *prepare, void *state, cleave_m
   (void)state;
   cleave_dtype_t dtype = cpu_input_dtype(prepare, 0);
   if (!cpu_dtype_is_float(dtype) || cpu_output_dtype(prepare, 0) != dtype) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "dtype %s is not supported", cpu_dtype_name(dtype));
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "dtype %s is not supported", cpu_dtype_name(dtype));
   }
   return CLEAVE_OK;
 }
@@ -103,7 +103,7 @@ static cleave_status_t run_det(const cpu_call_t *call, cleave_message_t *message
   const cpu_tensor_t *data = call->inputs[0];
   int64_t n = data->rank < 2 ? 0 : data->dims[data->rank - 1];
   if (data->rank < 2 || data->dims[data->rank - 2] != n || n > INT32_MAX) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "the last two dims are not those of a square matrix");
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "the last two dims are not those of a square matrix");
   }
   cleave_status_t status = cpu_output_shape(call, 0, data->rank - 2, data->dims, message);
   for (int64_t k = 0; status == CLEAVE_OK && k < call->outputs[0]->count; k++) {

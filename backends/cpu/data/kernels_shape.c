@@ -14,9 +14,9 @@ static cleave_status_t move(const cpu_call_t *call, int32_t rank, const int64_t 
   const cpu_tensor_t *from = call->inputs[0];
   CPU_TRY(cpu_output_shape(call, 0, rank, dims, message));
   if (call->outputs[0]->dtype != from->dtype || call->outputs[0]->count != from->count) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "%lld elements of %s do not fit %lld of %s",
-                    (long long)from->count, cpu_dtype_name(from->dtype), (long long)call->outputs[0]->count,
-                    cpu_dtype_name(call->outputs[0]->dtype));
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%lld elements of %s do not fit %lld of %s",
+                       (long long)from->count, cpu_dtype_name(from->dtype),
+                       (long long)call->outputs[0]->count, cpu_dtype_name(call->outputs[0]->dtype));
   }
   cpu_copy(call, call->outputs[0]->data, from->data, byte_count(from));
   return CLEAVE_OK;
@@ -32,7 +32,8 @@ static cleave_status_t run_dropout(const cpu_call_t *call, cleave_message_t *mes
   const cpu_tensor_t *training = cpu_input(call, 2);
   if (training != NULL && training->count == 1 && cpu_read_int(training, 0) != 0 &&
       (ratio == NULL || ratio->count != 1 || cpu_read_float(ratio, 0) != 0)) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "training_mode is true, only inference is supported");
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+                       "training_mode is true, only inference is supported");
   }
   cleave_status_t status = CLEAVE_OK;
   if (cpu_output(call, 0) != NULL) {
@@ -66,16 +67,16 @@ static cleave_status_t run_reshape(const cpu_call_t *call, cleave_message_t *mes
   int64_t known = 1;
   int32_t inferred = -1;
   if (shape->rank != 1 || shape->count > CLEAVE_MAX_RANK) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "shape has %lld elements, at most %d",
-                    (long long)shape->count, CLEAVE_MAX_RANK);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "shape has %lld elements, at most %d",
+                       (long long)shape->count, CLEAVE_MAX_RANK);
   }
   int32_t rank = (int32_t)shape->count;
   for (int32_t d = 0; d < rank; d++) {
     int64_t dim = cpu_read_int(shape, d);
     if (dim == 0 && !state->allow_zero) {
       if (d >= data->rank) {
-        return cpu_fail(message, CLEAVE_ERROR_SHAPE, "shape copies dim %d of a tensor of rank %d", (int)d,
-                        (int)data->rank);
+        return kernel_fail(message, CLEAVE_ERROR_SHAPE, "shape copies dim %d of a tensor of rank %d", (int)d,
+                           (int)data->rank);
       }
       dim = data->dims[d];
     }
@@ -84,7 +85,7 @@ static cleave_status_t run_reshape(const cpu_call_t *call, cleave_message_t *mes
       continue;
     }
     if (dim < 0 || __builtin_mul_overflow(known, dim, &known)) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "shape has %lld at dim %d", (long long)dim, (int)d);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "shape has %lld at dim %d", (long long)dim, (int)d);
     }
     dims[d] = dim;
   }
@@ -93,8 +94,8 @@ static cleave_status_t run_reshape(const cpu_call_t *call, cleave_message_t *mes
     known *= dims[inferred];
   }
   if (known != data->count) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "%lld elements do not fit the shape given",
-                    (long long)data->count);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%lld elements do not fit the shape given",
+                       (long long)data->count);
   }
   return move(call, rank, dims, message);
 }
@@ -114,8 +115,8 @@ static cleave_status_t run_flatten(const cpu_call_t *call, cleave_message_t *mes
   const cpu_tensor_t *data = call->inputs[0];
   int64_t axis = state->axis < 0 ? state->axis + data->rank : state->axis;
   if (axis < 0 || axis > data->rank) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld is outside rank %d", (long long)state->axis,
-                    (int)data->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld is outside rank %d", (long long)state->axis,
+                       (int)data->rank);
   }
   int64_t dims[2] = {cpu_count((int32_t)axis, data->dims),
                      cpu_count(data->rank - (int32_t)axis, data->dims + axis)};
@@ -129,8 +130,8 @@ static cleave_status_t mark_axes(const cpu_tensor_t *axes, int32_t rank, bool *m
     int64_t value = cpu_read_int(axes, k);
     int32_t axis = 0;
     if (!cpu_axis(value, rank, &axis) || marks[axis]) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld is repeated or outside rank %d",
-                      (long long)value, (int)rank);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld is repeated or outside rank %d",
+                         (long long)value, (int)rank);
     }
     marks[axis] = true;
   }
@@ -147,8 +148,8 @@ static cleave_status_t run_squeeze(const cpu_call_t *call, cleave_message_t *mes
   for (int32_t d = 0; d < data->rank; d++) {
     bool dropped = axes == NULL ? data->dims[d] == 1 : marks[d];
     if (dropped && data->dims[d] != 1) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "dim %d is %lld, only 1 can be squeezed", (int)d,
-                      (long long)data->dims[d]);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "dim %d is %lld, only 1 can be squeezed", (int)d,
+                         (long long)data->dims[d]);
     }
     if (!dropped) {
       dims[rank++] = data->dims[d];
@@ -162,7 +163,8 @@ static cleave_status_t run_unsqueeze(const cpu_call_t *call, cleave_message_t *m
   const cpu_tensor_t *axes = call->inputs[1];
   bool marks[CLEAVE_MAX_RANK] = {false};
   if (axes->count > CLEAVE_MAX_RANK - data->rank) {
-    return cpu_fail(message, CLEAVE_ERROR_LIMIT, "the result would have more than %d dims", CLEAVE_MAX_RANK);
+    return kernel_fail(message, CLEAVE_ERROR_LIMIT, "the result would have more than %d dims",
+                       CLEAVE_MAX_RANK);
   }
   int32_t rank = data->rank + (int32_t)axes->count;
   CPU_TRY(mark_axes(axes, rank, marks, message));
@@ -184,7 +186,7 @@ static cleave_status_t prepare_shape(cpu_prepare_t *prepare, void *state, cleave
   self->start = cleave_view_int(prepare->node, "start", 0);
   self->end = cleave_view_int(prepare->node, "end", INT64_MAX);
   if (cpu_output_dtype(prepare, 0) != CLEAVE_DTYPE_I64) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "the output is not int64");
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "the output is not int64");
   }
   return CLEAVE_OK;
 }

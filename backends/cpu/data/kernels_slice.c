@@ -36,8 +36,8 @@ static cleave_status_t read_slices(const cpu_call_t *call, slice_t *slices, clea
   int64_t count = starts->count;
   if (ends->count != count || (axes != NULL && axes->count != count) ||
       (steps != NULL && steps->count != count) || count > data->rank) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE,
-                    "starts, ends, axes and steps differ in length or exceed rank %d", (int)data->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE,
+                       "starts, ends, axes and steps differ in length or exceed rank %d", (int)data->rank);
   }
   for (int32_t d = 0; d < data->rank; d++) {
     slices[d] = (slice_t){.start = 0, .step = 1, .count = data->dims[d]};
@@ -47,8 +47,8 @@ static cleave_status_t read_slices(const cpu_call_t *call, slice_t *slices, clea
     int64_t step = steps == NULL ? 1 : cpu_read_int(steps, k);
     int32_t axis = 0;
     if (!cpu_axis(named, data->rank, &axis) || step == 0) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld with step %lld does not fit rank %d",
-                      (long long)named, (long long)step, (int)data->rank);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld with step %lld does not fit rank %d",
+                         (long long)named, (long long)step, (int)data->rank);
     }
     slices[axis] = make_slice(cpu_read_int(starts, k), cpu_read_int(ends, k), step, data->dims[axis]);
   }
@@ -89,15 +89,15 @@ static cleave_status_t run_expand(const cpu_call_t *call, cleave_message_t *mess
   const cpu_tensor_t *data = call->inputs[0];
   const cpu_tensor_t *shape = call->inputs[1];
   if (shape->rank != 1 || shape->count > CLEAVE_MAX_RANK) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "shape has %lld elements, at most %d",
-                    (long long)shape->count, CLEAVE_MAX_RANK);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "shape has %lld elements, at most %d",
+                       (long long)shape->count, CLEAVE_MAX_RANK);
   }
   cpu_tensor_t wanted = {.dtype = data->dtype, .rank = (int32_t)shape->count};
   for (int32_t d = 0; d < wanted.rank; d++) {
     wanted.dims[d] = cpu_read_int(shape, d);
     if (wanted.dims[d] < 0) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "shape has %lld at dim %d", (long long)wanted.dims[d],
-                      (int)d);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "shape has %lld at dim %d", (long long)wanted.dims[d],
+                         (int)d);
     }
   }
   const cpu_tensor_t *both[2] = {data, &wanted};
@@ -119,8 +119,8 @@ static cleave_status_t run_tile(const cpu_call_t *call, cleave_message_t *messag
   const cpu_tensor_t *data = call->inputs[0];
   const cpu_tensor_t *repeats = call->inputs[1];
   if (repeats->count != data->rank) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "repeats has %lld elements for rank %d",
-                    (long long)repeats->count, (int)data->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "repeats has %lld elements for rank %d",
+                       (long long)repeats->count, (int)data->rank);
   }
   size_t size = cleave_dtype_size(data->dtype);
   int64_t strides[CLEAVE_MAX_RANK] = {0};
@@ -130,8 +130,8 @@ static cleave_status_t run_tile(const cpu_call_t *call, cleave_message_t *messag
   for (int32_t d = 0; d < data->rank; d++) {
     int64_t repeat = cpu_read_int(repeats, d);
     if (repeat < 0 || __builtin_mul_overflow(repeat, data->dims[d], &dims[d])) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "repeats has %lld at dim %d, expected 0 or more",
-                      (long long)repeat, (int)d);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "repeats has %lld at dim %d, expected 0 or more",
+                         (long long)repeat, (int)d);
     }
     loop.dims[2 * d] = repeat;
     loop.dims[2 * d + 1] = data->dims[d];

@@ -137,8 +137,8 @@ static cleave_status_t sort_prepare(cpu_prepare_t *prepare, void *state, cleave_
   sort_state_t *sort = state;
   cleave_dtype_t dtype = cpu_input_dtype(prepare, 0);
   if (!cpu_nn_is_half(dtype) && ranks_of(dtype) == NULL) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input of dtype %s is not supported",
-                    cpu_dtype_name(dtype));
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input of dtype %s is not supported",
+                       cpu_dtype_name(dtype));
   }
   CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
   CPU_TRY(cpu_nn_require_output(prepare, 1, CPU_NN_ONE(CLEAVE_DTYPE_I64), message));
@@ -156,19 +156,19 @@ static cleave_status_t sort_plan(const cpu_call_t *call, sort_t *out_sort, cleav
   int32_t axis = 0;
   CPU_TRY(cpu_find_axis(state->axis, x->rank, &axis, message));
   if (y == NULL || y->rank != x->rank) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "output does not have the rank of the input");
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "output does not have the rank of the input");
   }
   for (int32_t d = 0; d < x->rank; d++) {
     if (d != axis && y->dims[d] != x->dims[d]) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "output and input differ on axis %d", d);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "output and input differ on axis %d", d);
     }
   }
   sort.length = x->dims[axis];
   sort.k = y->dims[axis];
   sort.inner = cpu_nn_span(x, axis + 1, x->rank);
   if (sort.k > sort.length || (sort.indices != NULL && sort.indices->count != y->count)) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "%lld elements wanted of %lld", (long long)sort.k,
-                    (long long)sort.length);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%lld elements wanted of %lld", (long long)sort.k,
+                       (long long)sort.length);
   }
   *out_sort = sort;
   return CLEAVE_OK;

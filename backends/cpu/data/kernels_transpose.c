@@ -16,7 +16,7 @@ static cleave_status_t prepare_transpose(cpu_prepare_t *prepare, void *state, cl
   for (uint32_t k = 0; status == CLEAVE_OK && k < self->count; k++) {
     int64_t axis = self->perm[k];
     if (axis < 0 || axis >= self->count || self->count > CLEAVE_MAX_RANK || (seen >> axis & 1u) != 0) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "perm is not a permutation");
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "perm is not a permutation");
     }
     seen |= 1u << axis;
   }
@@ -28,8 +28,8 @@ static cleave_status_t run_transpose(const cpu_call_t *call, cleave_message_t *m
   const cpu_tensor_t *data = call->inputs[0];
   int32_t rank = data->rank;
   if (state->count != 0 && (int32_t)state->count != rank) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "perm has %u entries for a tensor of rank %d",
-                    (unsigned)state->count, (int)rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "perm has %u entries for a tensor of rank %d",
+                       (unsigned)state->count, (int)rank);
   }
   size_t size = cleave_dtype_size(data->dtype);
   int64_t strides[CLEAVE_MAX_RANK] = {0};
@@ -59,11 +59,11 @@ static cleave_status_t prepare_space(cpu_prepare_t *prepare, void *state, cleave
   const char *mode = cleave_view_string(prepare->node, "mode", "DCR");
   self->column_major = strcmp(mode, "CRD") == 0;
   if (!self->column_major && strcmp(mode, "DCR") != 0) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "mode is '%s', expected DCR or CRD", mode);
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "mode is '%s', expected DCR or CRD", mode);
   }
   if (self->block < 1 || self->block > INT16_MAX) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "blocksize is %lld, expected at least 1",
-                    (long long)self->block);
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "blocksize is %lld, expected at least 1",
+                       (long long)self->block);
   }
   return CLEAVE_OK;
 }
@@ -89,8 +89,8 @@ static cleave_status_t run_depth_to_space(const cpu_call_t *call, cleave_message
   const cpu_tensor_t *data = call->inputs[0];
   int64_t block = state->block;
   if (data->rank != 4 || data->dims[1] % (block * block) != 0) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "expected 4 dims with channels divisible by %lld",
-                    (long long)(block * block));
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "expected 4 dims with channels divisible by %lld",
+                       (long long)(block * block));
   }
   int64_t n = data->dims[0];
   int64_t c = data->dims[1] / (block * block);
@@ -112,8 +112,8 @@ static cleave_status_t run_space_to_depth(const cpu_call_t *call, cleave_message
   int64_t block = state->block;
   if (data->rank != 4 || data->dims[2] % block != 0 || data->dims[3] % block != 0 ||
       data->dims[1] > INT32_MAX) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "expected 4 dims with height and width divisible by %lld",
-                    (long long)block);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "expected 4 dims with height and width divisible by %lld",
+                       (long long)block);
   }
   int64_t n = data->dims[0];
   int64_t c = data->dims[1];

@@ -17,8 +17,8 @@ static cleave_status_t prepare_nonzero(cpu_prepare_t *prepare, void *state, clea
   (void)state;
   cleave_dtype_t dtype = cpu_input_dtype(prepare, 0);
   return cpu_dtype_is_plain(dtype) ? CLEAVE_OK
-                                   : cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "dtype %s is not supported",
-                                              cpu_dtype_name(dtype));
+                                   : kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+                                                 "dtype %s is not supported", cpu_dtype_name(dtype));
 }
 
 static cleave_status_t run_nonzero(const cpu_call_t *call, cleave_message_t *message) {
@@ -68,8 +68,8 @@ static cleave_status_t prepare_axis(cpu_prepare_t *prepare, void *state, cleave_
   for (uint32_t k = 0; k < 4; k++) {
     cleave_dtype_t output = cpu_output_dtype(prepare, k);
     if (output != CLEAVE_DTYPE_UNKNOWN && output != (k == 0 ? dtype : CLEAVE_DTYPE_I64)) {
-      return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "output %u is %s", (unsigned)k,
-                      cpu_dtype_name(output));
+      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "output %u is %s", (unsigned)k,
+                         cpu_dtype_name(output));
     }
   }
   return CLEAVE_OK;
@@ -123,8 +123,9 @@ static cleave_status_t run_compress(const cpu_call_t *call, cleave_message_t *me
   axis_view_t view;
   int32_t axis = 0;
   if (condition->dtype != CLEAVE_DTYPE_BOOL || !view_axis(state, data, &view, &axis)) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld is outside rank %d, or the condition is not bool",
-                    (long long)state->axis, (int)data->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE,
+                       "axis %lld is outside rank %d, or the condition is not bool", (long long)state->axis,
+                       (int)data->rank);
   }
   const uint8_t *flags = condition->data;
   int64_t length = condition->count < view.dim ? condition->count : view.dim;
@@ -244,8 +245,8 @@ static cleave_status_t run_unique(const cpu_call_t *call, cleave_message_t *mess
   comparison_t comparison = {.data = call->inputs[0]};
   int32_t axis = 0;
   if (!view_axis(state, comparison.data, &comparison.view, &axis)) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld is outside rank %d", (long long)state->axis,
-                    (int)comparison.data->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld is outside rank %d", (long long)state->axis,
+                       (int)comparison.data->rank);
   }
   int64_t dim = comparison.view.dim;
   int64_t *places = call->scratch; /* places in sorted order */

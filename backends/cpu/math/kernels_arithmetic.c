@@ -160,8 +160,8 @@ static cleave_status_t run_division(const cpu_call_t *call, cleave_message_t *me
   const cpu_tensor_t *b = call->inputs[1];
   int64_t zero = a->count > 0 ? find_zero(b) : -1;
   if (zero >= 0) {
-    return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
-                    "an integer is divided by zero: element %lld of the divisor", (long long)zero);
+    return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
+                       "an integer is divided by zero: element %lld of the divisor", (long long)zero);
   }
   return cpu_binary_run(call, message);
 }
@@ -176,8 +176,8 @@ static cleave_status_t prepare_pow(cpu_prepare_t *prepare, void *state, cleave_m
   bool is_integer = cpu_dtype_is_integer(self->a) && cpu_dtype_is_integer(self->b);
   if (self->out != self->a || !(is_float || cpu_dtype_is_integer(self->a)) || !cpu_dtype_is_plain(self->b) ||
       self->b == CLEAVE_DTYPE_BOOL) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "from %s and %s to %s is not supported",
-                    cpu_dtype_name(self->a), cpu_dtype_name(self->b), cpu_dtype_name(self->out));
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "from %s and %s to %s is not supported",
+                       cpu_dtype_name(self->a), cpu_dtype_name(self->b), cpu_dtype_name(self->out));
   }
   self->compute = is_integer                                ? CLEAVE_DTYPE_I64
                   : is_float && self->a != CLEAVE_DTYPE_F64 ? CLEAVE_DTYPE_F32
@@ -200,7 +200,7 @@ static cleave_status_t run_prelu(const cpu_call_t *call, cleave_message_t *messa
   }
   status = cpu_output_shape(call, 0, x->rank, x->dims, message);
   if (status == CLEAVE_OK && (rank != x->rank || cpu_count(rank, dims) != x->count)) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "the slope does not broadcast to the input");
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "the slope does not broadcast to the input");
   }
   if (status == CLEAVE_OK) {
     cpu_binary_apply(call, call->state, call->outputs[0], x, call->inputs[1]);

@@ -34,8 +34,8 @@ static cleave_status_t prepare_shift(cpu_prepare_t *prepare, void *state, cleave
   const char *direction = cleave_view_string(prepare->node, "direction", "");
   bool is_left = cleave_view_text_equal(direction, "LEFT");
   if (!is_left && !cleave_view_text_equal(direction, "RIGHT")) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "direction is '%s', expected LEFT or RIGHT",
-                    direction);
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "direction is '%s', expected LEFT or RIGHT",
+                       direction);
   }
   return cpu_binary_prepare(prepare, state, is_left ? left_rows : right_rows, false, message);
 }

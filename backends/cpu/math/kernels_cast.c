@@ -48,7 +48,7 @@ static cleave_status_t cast_text(const cpu_tensor_t *from, cpu_tensor_t *to, cle
     }
     double number = strtod(text, &end);
     if (end == text || *end != '\0') {
-      return cpu_fail(message, CLEAVE_ERROR_FORMAT, "'%.40s' is not a number", text);
+      return kernel_fail(message, CLEAVE_ERROR_FORMAT, "'%.40s' is not a number", text);
     }
     cpu_convert(CLEAVE_DTYPE_F64, &number, to->dtype, element, 1);
   }

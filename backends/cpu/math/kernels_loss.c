@@ -28,7 +28,7 @@ static cleave_status_t loss_plan(const cpu_call_t *call, loss_plan_t *out_plan, 
   const cpu_tensor_t *x = call->inputs[0];
   const cpu_tensor_t *weights = cpu_input(call, 2);
   if (x->rank < 2) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "scores have rank %d, expected at least 2", x->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "scores have rank %d, expected at least 2", x->rank);
   }
   loss_plan_t plan = {x->dims[0], x->dims[1], cpu_nn_span(x, 2, x->rank)};
   CPU_TRY(cpu_nn_check_count("labels", call->inputs[1], plan.batch * plan.inner, message));
@@ -70,7 +70,7 @@ static cleave_status_t loss_prepare(cpu_prepare_t *prepare, void *opaque, cleave
   } else if (strcmp(reduction, "mean") == 0) {
     state->reduction = LOSS_MEAN;
   } else {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "reduction '%.32s' is unknown", reduction);
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "reduction '%.32s' is unknown", reduction);
   }
   return CLEAVE_OK;
 }

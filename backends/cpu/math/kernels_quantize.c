@@ -253,8 +253,8 @@ static cleave_status_t prepare_layout(const cpu_prepare_t *prepare, quantize_sta
   state->axis = cleave_view_int(prepare->node, "axis", 1);
   state->block = cleave_view_int(prepare->node, "block_size", 0);
   if (state->block < 0) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "block_size is %lld, expected 0 or more",
-                    (long long)state->block);
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "block_size is %lld, expected 0 or more",
+                       (long long)state->block);
   }
   return CLEAVE_OK;
 }
@@ -264,12 +264,12 @@ static cleave_status_t quantize_prepare(cpu_prepare_t *prepare, void *state, cle
   CPU_TRY(cpu_nn_require_dtype(prepare, 1, CPU_NN_FLOATS | CPU_NN_ONE(CLEAVE_DTYPE_I32), message));
   cleave_dtype_t dtype = cpu_output_dtype(prepare, 0);
   if ((QUANTIZED >> (uint32_t)dtype & 1u) == 0 || dtype == CLEAVE_DTYPE_I32) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "output of dtype %s is not supported",
-                    cpu_dtype_name(dtype));
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "output of dtype %s is not supported",
+                       cpu_dtype_name(dtype));
   }
   if (cpu_input_dtype(prepare, 2) != CLEAVE_DTYPE_UNKNOWN && cpu_input_dtype(prepare, 2) != dtype) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "zero point is %s, expected %s",
-                    cpu_dtype_name(cpu_input_dtype(prepare, 2)), cpu_dtype_name(dtype));
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "zero point is %s, expected %s",
+                       cpu_dtype_name(cpu_input_dtype(prepare, 2)), cpu_dtype_name(dtype));
   }
   return prepare_layout(prepare, state, message);
 }

@@ -35,15 +35,15 @@ static cleave_status_t prepare_random(cpu_prepare_t *prepare, void *state, cleav
   cleave_dtype_t dtype = cpu_output_dtype(prepare, 0);
   if (!cpu_dtype_is_plain(dtype) || (self->is_like && prepare->node->input_count < 1) ||
       (self->distribution == BERNOULLI && !cpu_dtype_is_float(cpu_input_dtype(prepare, 0)))) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "dtype %s is not supported", cpu_dtype_name(dtype));
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "dtype %s is not supported", cpu_dtype_name(dtype));
   }
   if (self->is_like) {
     return CLEAVE_OK;
   }
   cleave_status_t status = cpu_prepare_ints(prepare, "shape", &self->shape, &self->rank);
   if (status == CLEAVE_OK && self->rank > CLEAVE_MAX_RANK) {
-    return cpu_fail(message, CLEAVE_ERROR_LIMIT, "shape has %u dims, at most %d", (unsigned)self->rank,
-                    CLEAVE_MAX_RANK);
+    return kernel_fail(message, CLEAVE_ERROR_LIMIT, "shape has %u dims, at most %d", (unsigned)self->rank,
+                       CLEAVE_MAX_RANK);
   }
   return status;
 }
@@ -114,9 +114,9 @@ static cleave_status_t prepare_multinomial(cpu_prepare_t *prepare, void *state, 
   cleave_dtype_t dtype = cpu_output_dtype(prepare, 0);
   if (!cpu_dtype_is_float(cpu_input_dtype(prepare, 0)) || self->samples < 0 ||
       (dtype != CLEAVE_DTYPE_I32 && dtype != CLEAVE_DTYPE_I64)) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%lld samples of %s as %s are not supported",
-                    (long long)self->samples, cpu_dtype_name(cpu_input_dtype(prepare, 0)),
-                    cpu_dtype_name(dtype));
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%lld samples of %s as %s are not supported",
+                       (long long)self->samples, cpu_dtype_name(cpu_input_dtype(prepare, 0)),
+                       cpu_dtype_name(dtype));
   }
   return CLEAVE_OK;
 }
@@ -145,7 +145,7 @@ static cleave_status_t run_multinomial(const cpu_call_t *call, cleave_message_t 
   const multinomial_state_t *state = call->state;
   const cpu_tensor_t *logits = call->inputs[0];
   if (logits->rank != 2 || logits->dims[1] == 0) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "the input must have two dims, and at least one class");
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "the input must have two dims, and at least one class");
   }
   int64_t dims[2] = {logits->dims[0], state->samples};
   cleave_status_t status = cpu_output_shape(call, 0, 2, dims, message);

@@ -156,7 +156,7 @@ static cleave_status_t run_arg(const cpu_call_t *call, cleave_message_t *message
   work.flip = data->dtype == CLEAVE_DTYPE_U64 ? UINT64_C(1) << 63 : 0;
   int64_t units = split_at(&work, axis);
   if (work.length == 0) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "axis %d has no elements", (int)axis);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "axis %d has no elements", (int)axis);
   }
   run_units(call, &work, units);
   return CLEAVE_OK;
@@ -239,7 +239,7 @@ static cleave_status_t run_cumsum(const cpu_call_t *call, cleave_message_t *mess
   int32_t axis = 0;
   if (axis_input->count != 1 ||
       !cpu_axis(cpu_read_int(axis_input, 0), data->rank == 0 ? 1 : data->rank, &axis)) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "axis is not one number in rank %d", (int)data->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "axis is not one number in rank %d", (int)data->rank);
   }
   cleave_status_t status = cpu_output_shape(call, 0, data->rank, data->dims, message);
   if (status != CLEAVE_OK || data->count == 0) {

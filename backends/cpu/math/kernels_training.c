@@ -38,21 +38,21 @@ static cleave_status_t prepare_training(cpu_prepare_t *prepare, void *state, cle
   self->tensors = (node->input_count - 2) / groups;
   if (self->tensors == 0 || node->input_count != 2 + self->tensors * groups ||
       node->output_count != self->tensors * (groups - 1)) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%u inputs and %u outputs are not whole groups",
-                    (unsigned)node->input_count, (unsigned)node->output_count);
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%u inputs and %u outputs are not whole groups",
+                       (unsigned)node->input_count, (unsigned)node->output_count);
   }
   for (uint32_t k = 2; k < node->input_count; k++) {
     cleave_dtype_t dtype = cpu_input_dtype(prepare, k);
     if (!cpu_dtype_is_float(dtype) || dtype != cpu_input_dtype(prepare, 2 + (k - 2) % self->tensors)) {
-      return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input %u is %s", (unsigned)k,
-                      cpu_dtype_name(dtype));
+      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input %u is %s", (unsigned)k,
+                         cpu_dtype_name(dtype));
     }
   }
   for (uint32_t k = 0; k < node->output_count; k++) {
     cleave_dtype_t dtype = cpu_output_dtype(prepare, k);
     if (dtype != CLEAVE_DTYPE_UNKNOWN && dtype != cpu_input_dtype(prepare, 2 + k % self->tensors)) {
-      return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "output %u is %s", (unsigned)k,
-                      cpu_dtype_name(dtype));
+      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "output %u is %s", (unsigned)k,
+                         cpu_dtype_name(dtype));
     }
   }
   return CLEAVE_OK;
@@ -125,7 +125,7 @@ static void training_range(void *context, int64_t begin, int64_t end) {
 static cleave_status_t run_training(const cpu_call_t *call, cleave_message_t *message) {
   const training_state_t *state = call->state;
   if (call->inputs[0]->count != 1 || call->inputs[1]->count != 1) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "R and T must be scalars");
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "R and T must be scalars");
   }
   training_work_t work = {.state = state,
                           .rate = cpu_read_float(call->inputs[0], 0),
@@ -135,8 +135,8 @@ static cleave_status_t run_training(const cpu_call_t *call, cleave_message_t *me
     for (uint32_t k = 0; k < 2 + state->kinds; k++) {
       work.inputs[k] = call->inputs[2 + k * state->tensors + n];
       if (!cpu_same_shape(work.inputs[k], x)) {
-        return cpu_fail(message, CLEAVE_ERROR_SHAPE, "the operands of tensor %u differ in shape",
-                        (unsigned)n);
+        return kernel_fail(message, CLEAVE_ERROR_SHAPE, "the operands of tensor %u differ in shape",
+                           (unsigned)n);
       }
     }
     for (uint32_t k = 0; k < 1 + state->kinds; k++) {

@@ -18,7 +18,7 @@ static cleave_status_t prepare_named(cpu_prepare_t *prepare, unary_state_t *stat
   cleave_dtype_t dtype = cpu_input_dtype(prepare, 0);
   kernel_op_t op = kernel_op_find(name);
   if (op == KERNEL_OP_COUNT) {
-    return cpu_fail(message, CLEAVE_ERROR_INTERNAL, "'%s' is not in the table", name);
+    return kernel_fail(message, CLEAVE_ERROR_INTERNAL, "'%s' is not in the table", name);
   }
   const kernel_op_info_t *info = kernel_op_info(op);
   bool is_same = cpu_output_dtype(prepare, 0) == dtype && cpu_dtype_is_plain(dtype);
@@ -40,7 +40,7 @@ static cleave_status_t prepare_gelu(cpu_prepare_t *prepare, void *state, cleave_
   const char *mode = cleave_view_string(prepare->node, "approximate", "none");
   bool is_tanh = cleave_view_text_equal(mode, "tanh");
   if (!is_tanh && !cleave_view_text_equal(mode, "none")) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "approximate is '%s', expected none or tanh", mode);
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "approximate is '%s', expected none or tanh", mode);
   }
   return prepare_named(prepare, state, is_tanh ? "GeluTanh" : "GeluErf", message);
 }

@@ -39,12 +39,12 @@ static cleave_status_t prepare_variadic(cpu_prepare_t *prepare, void *state, cle
                                                                  : sum_rows;
   self->is_mean = cleave_view_text_equal(op, "Mean");
   if (self->is_mean && !cpu_dtype_is_float(dtype)) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "dtype %s is not supported", cpu_dtype_name(dtype));
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "dtype %s is not supported", cpu_dtype_name(dtype));
   }
   for (uint32_t k = 1; k < prepare->node->input_count; k++) {
     if (cpu_input_dtype(prepare, k) != dtype) {
-      return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input %u is %s, expected %s", (unsigned)k,
-                      cpu_dtype_name(cpu_input_dtype(prepare, k)), cpu_dtype_name(dtype));
+      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input %u is %s, expected %s", (unsigned)k,
+                         cpu_dtype_name(cpu_input_dtype(prepare, k)), cpu_dtype_name(dtype));
     }
   }
   cpu_binary_state_t *binary = &self->binary;

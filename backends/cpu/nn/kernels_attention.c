@@ -79,8 +79,8 @@ static cleave_status_t attention_prepare(cpu_prepare_t *prepare, void *opaque, c
   }
   if ((cpu_input_dtype(prepare, PAST_KEY) == CLEAVE_DTYPE_UNKNOWN) !=
       (cpu_input_dtype(prepare, PAST_VALUE) == CLEAVE_DTYPE_UNKNOWN)) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED,
-                    "expected past_key and past_value, found only one of them");
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+                       "expected past_key and past_value, found only one of them");
   }
   state->query_heads = cleave_view_int(node, "q_num_heads", 0);
   state->key_heads = cleave_view_int(node, "kv_num_heads", 0);
@@ -91,17 +91,17 @@ static cleave_status_t attention_prepare(cpu_prepare_t *prepare, void *opaque, c
   state->scale = cleave_view_float(node, "scale", 0);
   cleave_dtype_t valid = cpu_input_dtype(prepare, VALID);
   if (valid != CLEAVE_DTYPE_UNKNOWN && valid != CLEAVE_DTYPE_I64) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "nonpad_kv_seqlen is %s, expected int64",
-                    cpu_dtype_name(valid));
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "nonpad_kv_seqlen is %s, expected int64",
+                       cpu_dtype_name(valid));
   }
   if (valid != CLEAVE_DTYPE_UNKNOWN && (cpu_input_dtype(prepare, PAST_KEY) != CLEAVE_DTYPE_UNKNOWN ||
                                         cpu_output_dtype(prepare, SCORES) != CLEAVE_DTYPE_UNKNOWN)) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED,
-                    "nonpad_kv_seqlen does not go with past_key or qk_matmul_output");
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+                       "nonpad_kv_seqlen does not go with past_key or qk_matmul_output");
   }
   if (state->output_mode < 0 || state->output_mode > 3) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "qk_matmul_output_mode is %lld, expected 0 to 3",
-                    (long long)state->output_mode);
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "qk_matmul_output_mode is %lld, expected 0 to 3",
+                       (long long)state->output_mode);
   }
   return CLEAVE_OK;
 }
@@ -121,7 +121,7 @@ static cleave_status_t read_operand(const cpu_tensor_t *tensor, const char *name
     return CLEAVE_OK;
   }
   if (tensor->rank != 3 || heads < 1 || dims[2] % heads != 0) {
-    return cpu_fail(
+    return kernel_fail(
         message, CLEAVE_ERROR_SHAPE,
         "%s has rank %d and the number of heads is %lld, expected [batch, heads, length, size] or "
         "[batch, length, heads * size]",
@@ -147,7 +147,7 @@ static cleave_status_t check_past(const cpu_call_t *call, attention_plan_t *plan
     fits = key->dims[d] == expected && value->dims[d] == expected;
   }
   if (!fits || key->dims[2] > INT64_MAX - plan->keys) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "past_key or past_value does not fit K and V");
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "past_key or past_value does not fit K and V");
   }
   plan->past = key->dims[2];
   plan->keys += plan->past;
@@ -161,14 +161,14 @@ static cleave_status_t check_valid(const cpu_call_t *call, attention_plan_t *pla
     return CLEAVE_OK;
   }
   if (plan->valid->rank != 1 || plan->valid->dims[0] != plan->batch) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "nonpad_kv_seqlen does not have a number for each batch");
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "nonpad_kv_seqlen does not have a number for each batch");
   }
   for (int64_t b = 0; b < plan->batch && plan->valid->data != NULL; b++) {
     int64_t count = cpu_read_int(plan->valid, b);
     if (count < 0 || count > plan->keys) {
-      return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
-                      "nonpad_kv_seqlen is %lld, expected 0 to %lld, the keys that there are",
-                      (long long)count, (long long)plan->keys);
+      return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
+                         "nonpad_kv_seqlen is %lld, expected 0 to %lld, the keys that there are",
+                         (long long)count, (long long)plan->keys);
     }
   }
   return CLEAVE_OK;
@@ -184,8 +184,9 @@ static cleave_status_t check_mask(const cpu_call_t *call, attention_plan_t *plan
   for (int32_t d = mask->rank - 1; d >= 0; d--) {
     int32_t at = 4 - mask->rank + d;
     if (at < 0 || (mask->dims[d] != 1 && mask->dims[d] != whole[at])) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "the mask does not broadcast to [%lld, %lld, %lld, %lld]",
-                      (long long)whole[0], (long long)whole[1], (long long)whole[2], (long long)whole[3]);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE,
+                         "the mask does not broadcast to [%lld, %lld, %lld, %lld]", (long long)whole[0],
+                         (long long)whole[1], (long long)whole[2], (long long)whole[3]);
     }
     plan->mask_strides[at] = mask->dims[d] == 1 ? 0 : step;
     step = cpu_nn_multiply(step, mask->dims[d]);
@@ -220,7 +221,7 @@ static cleave_status_t make_plan(const cpu_call_t *call, attention_plan_t *plan,
   if (k->rank != q->rank || v->rank != q->rank || k->dims[0] != plan->batch || v->dims[0] != plan->batch ||
       size != plan->size || heads != plan->key_heads || length != plan->keys || plan->key_heads < 1 ||
       plan->query_heads % plan->key_heads != 0) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "Q, K and V do not fit together");
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "Q, K and V do not fit together");
   }
   CPU_TRY(check_past(call, plan, message));
   CPU_TRY(check_valid(call, plan, message));

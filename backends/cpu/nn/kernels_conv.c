@@ -79,7 +79,8 @@ static cleave_status_t conv_plan(const cpu_call_t *call, conv_plan_t *out_plan, 
   const cpu_tensor_t *y = call->outputs[0];
   conv_plan_t plan = {.groups = state->groups};
   if (w->rank != x->rank || w->rank < 3) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "weights have rank %d, the input has %d", w->rank, x->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "weights have rank %d, the input has %d", w->rank,
+                       x->rank);
   }
   CPU_TRY(cpu_window_resolve(&state->window, x, y, w->dims + 2, &plan.geometry, message));
   const cpu_geometry_t *g = &plan.geometry;
@@ -87,9 +88,9 @@ static cleave_status_t conv_plan(const cpu_call_t *call, conv_plan_t *out_plan, 
   plan.out_channels = w->dims[0];
   if (g->channels % plan.groups != 0 || plan.out_channels % plan.groups != 0 ||
       w->dims[1] != g->channels / plan.groups || y->dims[0] != g->batch || y->dims[1] != plan.out_channels) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE,
-                    "%lld channels in %lld groups do not fit weights [%lld, %lld]", (long long)g->channels,
-                    (long long)plan.groups, (long long)w->dims[0], (long long)w->dims[1]);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE,
+                       "%lld channels in %lld groups do not fit weights [%lld, %lld]", (long long)g->channels,
+                       (long long)plan.groups, (long long)w->dims[0], (long long)w->dims[1]);
   }
   CPU_TRY(check_bias(call, plan.out_channels, message));
   plan.rows = w->dims[1] * g->kernel_count;
@@ -108,8 +109,8 @@ static cleave_status_t weight_plan(const cpu_call_t *call, conv_plan_t *out_plan
   const cpu_tensor_t *dw = call->outputs[0];
   conv_plan_t plan = {.groups = state->groups};
   if (dw->rank != x->rank || dy->rank != x->rank || x->rank < 3) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "weights have rank %d, the input %d, its result %d",
-                    dw->rank, x->rank, dy->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "weights have rank %d, the input %d, its result %d",
+                       dw->rank, x->rank, dy->rank);
   }
   CPU_TRY(cpu_window_resolve(&state->window, x, dy, dw->dims + 2, &plan.geometry, message));
   const cpu_geometry_t *g = &plan.geometry;
@@ -117,9 +118,9 @@ static cleave_status_t weight_plan(const cpu_call_t *call, conv_plan_t *out_plan
   if (g->channels % plan.groups != 0 || plan.out_channels % plan.groups != 0 ||
       dw->dims[1] != g->channels / plan.groups || dy->dims[0] != g->batch ||
       dy->dims[1] != plan.out_channels) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE,
-                    "%lld channels in %lld groups do not fit weights [%lld, %lld]", (long long)g->channels,
-                    (long long)plan.groups, (long long)dw->dims[0], (long long)dw->dims[1]);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE,
+                       "%lld channels in %lld groups do not fit weights [%lld, %lld]", (long long)g->channels,
+                       (long long)plan.groups, (long long)dw->dims[0], (long long)dw->dims[1]);
   }
   plan.rows = dw->dims[1] * g->kernel_count;
   plan.direct = is_direct(g);
@@ -144,9 +145,9 @@ static cleave_status_t transpose_pads(const conv_state_t *state, cpu_geometry_t 
       g->pad[axis] = auto_pad == CPU_PAD_SAME_UPPER ? total / 2 : total - total / 2;
       g->pad_end[axis] = total - g->pad[axis];
     } else if (g->out[axis] > 0 && g->in[axis] != full - g->pad[axis] - g->pad_end[axis]) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE,
-                      "output has %lld elements on spatial axis %d, expected %lld", (long long)g->in[axis], k,
-                      (long long)(full - g->pad[axis] - g->pad_end[axis]));
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE,
+                         "output has %lld elements on spatial axis %d, expected %lld", (long long)g->in[axis],
+                         k, (long long)(full - g->pad[axis] - g->pad_end[axis]));
     }
   }
   return CLEAVE_OK;
@@ -160,7 +161,8 @@ static cleave_status_t transpose_plan(const cpu_call_t *call, conv_plan_t *out_p
   const cpu_tensor_t *y = call->outputs[0];
   conv_plan_t plan = {.groups = state->groups};
   if (w->rank != x->rank || w->rank < 3) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "weights have rank %d, the input has %d", w->rank, x->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "weights have rank %d, the input has %d", w->rank,
+                       x->rank);
   }
   cpu_window_t window = state->window;
   if (window.auto_pad != CPU_PAD_EXPLICIT) {
@@ -171,16 +173,16 @@ static cleave_status_t transpose_plan(const cpu_call_t *call, conv_plan_t *out_p
   CPU_TRY(cpu_window_resolve(&window, y, x, w->dims + 2, &plan.geometry, message));
   cpu_geometry_t *g = &plan.geometry;
   if (state->output_padding_count != 0 && state->output_padding_count != (uint32_t)g->spatial) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "output_padding has %u entries, expected %d",
-                    state->output_padding_count, g->spatial);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "output_padding has %u entries, expected %d",
+                       state->output_padding_count, g->spatial);
   }
   CPU_TRY(transpose_pads(state, g, message));
   plan.out_channels = cpu_nn_multiply(w->dims[1], plan.groups);
   if (x->dims[1] % plan.groups != 0 || w->dims[0] != x->dims[1] || y->dims[0] != x->dims[0] ||
       y->dims[1] != plan.out_channels) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE,
-                    "%lld channels in %lld groups do not fit weights [%lld, %lld]", (long long)x->dims[1],
-                    (long long)plan.groups, (long long)w->dims[0], (long long)w->dims[1]);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE,
+                       "%lld channels in %lld groups do not fit weights [%lld, %lld]", (long long)x->dims[1],
+                       (long long)plan.groups, (long long)w->dims[0], (long long)w->dims[1]);
   }
   CPU_TRY(check_bias(call, plan.out_channels, message));
   plan.rows = w->dims[1] * g->kernel_count;
@@ -201,14 +203,14 @@ static cleave_status_t conv_prepare(cpu_prepare_t *prepare, void *state, cleave_
   CPU_TRY(cpu_window_prepare(prepare, &conv->window, message));
   conv->groups = cleave_view_int(prepare->node, "group", 1);
   if (conv->groups < 1) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "group is %lld, expected at least 1",
-                    (long long)conv->groups);
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "group is %lld, expected at least 1",
+                       (long long)conv->groups);
   }
   uint32_t count = 0;
   const int64_t *padding = cleave_view_ints(prepare->node, "output_padding", &count);
   for (uint32_t k = 0; k < count; k++) {
     if (count > CPU_WINDOW_AXES || padding[k] < 0 || padding[k] >= CPU_NN_MAX_EXTENT) {
-      return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "output_padding is out of range");
+      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "output_padding is out of range");
     }
     conv->output_padding[k] = padding[k];
   }

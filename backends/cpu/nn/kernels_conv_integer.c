@@ -62,8 +62,8 @@ static cleave_status_t integer_plan(const cpu_call_t *call, integer_conv_t *out_
   conv.operands = find_operands(call, state->quantized);
   const operands_t *o = &conv.operands;
   if (o->w->rank != o->x->rank || o->w->rank < 3) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "weights have rank %d, the input has %d", o->w->rank,
-                    o->x->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "weights have rank %d, the input has %d", o->w->rank,
+                       o->x->rank);
   }
   CPU_TRY(cpu_window_resolve(&state->window, o->x, conv.y, o->w->dims + 2, &conv.geometry, message));
   CPU_TRY(cpu_window_check_output(&state->window, &conv.geometry, message));
@@ -71,10 +71,10 @@ static cleave_status_t integer_plan(const cpu_call_t *call, integer_conv_t *out_
   if (conv.geometry.channels % conv.groups != 0 || conv.out_channels % conv.groups != 0 ||
       o->w->dims[1] != conv.geometry.channels / conv.groups || conv.y->dims[0] != conv.geometry.batch ||
       conv.y->dims[1] != conv.out_channels) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE,
-                    "%lld channels in %lld groups do not fit weights [%lld, %lld]",
-                    (long long)conv.geometry.channels, (long long)conv.groups, (long long)o->w->dims[0],
-                    (long long)o->w->dims[1]);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE,
+                       "%lld channels in %lld groups do not fit weights [%lld, %lld]",
+                       (long long)conv.geometry.channels, (long long)conv.groups, (long long)o->w->dims[0],
+                       (long long)o->w->dims[1]);
   }
   CPU_TRY(check_parameter("zero point of x", o->x_zero, 1, message));
   CPU_TRY(check_parameter("zero point of w", o->w_zero, conv.out_channels, message));
@@ -172,8 +172,8 @@ static cleave_status_t prepare_window(const cpu_prepare_t *prepare, integer_stat
   state->quantized = quantized;
   state->groups = cleave_view_int(prepare->node, "group", 1);
   if (state->groups < 1) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "group is %lld, expected at least 1",
-                    (long long)state->groups);
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "group is %lld, expected at least 1",
+                       (long long)state->groups);
   }
   return cpu_window_prepare(prepare, &state->window, message);
 }

@@ -36,7 +36,7 @@ static cleave_status_t plan_elements(const cpu_call_t *call, norm_plan_t *plan, 
   plan->rows = cpu_nn_span(x, 0, axis);
   plan->length = cpu_nn_span(x, axis, x->rank);
   if (!cpu_nn_broadcasts(scale, x) || (bias != NULL && !cpu_nn_broadcasts(bias, x))) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "scale or bias does not broadcast to the input");
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "scale or bias does not broadcast to the input");
   }
   plan->plain_parameters = scale->count == plan->length && scale->rank <= x->rank - axis &&
                            (bias == NULL || (bias->count == plan->length && bias->rank <= x->rank - axis));
@@ -52,7 +52,7 @@ static cleave_status_t plan_channels(const cpu_call_t *call, norm_plan_t *plan, 
   const norm_state_t *state = call->state;
   const cpu_tensor_t *x = call->inputs[0];
   if (x->rank < 2) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "input has rank %d, expected at least 2", x->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "input has rank %d, expected at least 2", x->rank);
   }
   int64_t channels = x->dims[1];
   plan->groups = state->kind == NORM_GROUP ? state->groups : channels;
@@ -60,8 +60,8 @@ static cleave_status_t plan_channels(const cpu_call_t *call, norm_plan_t *plan, 
     // An input without channels has no rows.
     return x->count == 0
                ? CLEAVE_OK
-               : cpu_fail(message, CLEAVE_ERROR_SHAPE, "%lld channels do not divide into %lld groups",
-                          (long long)channels, (long long)plan->groups);
+               : kernel_fail(message, CLEAVE_ERROR_SHAPE, "%lld channels do not divide into %lld groups",
+                             (long long)channels, (long long)plan->groups);
   }
   plan->rows = cpu_nn_multiply(x->dims[0], plan->groups);
   plan->channel_length = cpu_nn_span(x, 2, x->rank);

@@ -24,7 +24,7 @@ static cleave_status_t batch_plan(const cpu_call_t *call, batch_plan_t *out_plan
   static const char *const names[] = {"input", "scale", "bias", "mean", "variance"};
   const cpu_tensor_t *x = call->inputs[0];
   if (x->rank < 1) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "the input is a scalar");
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "the input is a scalar");
   }
   batch_plan_t plan = {x->dims[0], x->rank > 1 ? x->dims[1] : 1, cpu_nn_span(x, 2, x->rank)};
   for (uint32_t k = 1; k < 5; k++) {
@@ -56,7 +56,7 @@ static cleave_status_t gradient_plan(const cpu_call_t *call, batch_plan_t *out_p
   static const char *const names[] = {"scale", "mean", "variance"};
   const cpu_tensor_t *x = call->inputs[1];
   if (x->rank < 2) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "the input has no channels");
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "the input has no channels");
   }
   *out_plan = (batch_plan_t){x->dims[0], x->dims[1], cpu_nn_span(x, 2, x->rank)};
   CPU_TRY(cpu_nn_check_same_dims(call->inputs[0], x, message));

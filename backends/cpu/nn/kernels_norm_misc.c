@@ -55,9 +55,9 @@ static cleave_status_t lp_prepare(cpu_prepare_t *prepare, void *state, cleave_me
   CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
   misc->axis = cleave_view_int(prepare->node, "axis", -1);
   misc->p = cleave_view_int(prepare->node, "p", 2);
-  return misc->p == 1 || misc->p == 2
-             ? CLEAVE_OK
-             : cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "p is %lld, expected 1 or 2", (long long)misc->p);
+  return misc->p == 1 || misc->p == 2 ? CLEAVE_OK
+                                      : kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+                                                    "p is %lld, expected 1 or 2", (long long)misc->p);
 }
 
 static cleave_status_t mean_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
@@ -77,8 +77,8 @@ static cleave_status_t lrn_prepare(cpu_prepare_t *prepare, void *state, cleave_m
   misc->bias = cleave_view_float(prepare->node, "bias", 1);
   return misc->size > 0 && misc->size < CPU_NN_MAX_EXTENT
              ? CLEAVE_OK
-             : cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "size is %lld, expected at least 1",
-                        (long long)misc->size);
+             : kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "size is %lld, expected at least 1",
+                           (long long)misc->size);
 }
 
 static size_t group_scratch(const cpu_call_t *call) {

@@ -26,20 +26,20 @@ static cleave_status_t plan_windows(const pool_state_t *state, const cpu_tensor_
                                     cpu_geometry_t *out_geometry, cleave_message_t *message) {
   CPU_TRY(cpu_window_resolve(&state->window, x, any, NULL, out_geometry, message));
   if (out_geometry->kernel_count > POOL_MAX_TAPS) {
-    return cpu_fail(message, CLEAVE_ERROR_LIMIT, "a window has %lld elements, expected at most %lld",
-                    (long long)out_geometry->kernel_count, (long long)POOL_MAX_TAPS);
+    return kernel_fail(message, CLEAVE_ERROR_LIMIT, "a window has %lld elements, expected at most %lld",
+                       (long long)out_geometry->kernel_count, (long long)POOL_MAX_TAPS);
   }
   for (int axis = 0; axis < CPU_WINDOW_AXES && any->count > 0; axis++) {
     const cpu_geometry_t *g = out_geometry;
     int64_t reach = (g->kernel[axis] - 1) * g->dilation[axis] + 1;
     int64_t room = g->in[axis] + g->pad[axis] + g->pad_end[axis];
     if (reach >= room + g->stride[axis]) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "a window of %lld elements does not fit into %lld",
-                      (long long)reach, (long long)room);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "a window of %lld elements does not fit into %lld",
+                         (long long)reach, (long long)room);
     }
   }
   if (any->dims[0] != x->dims[0] || any->dims[1] != x->dims[1]) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "output shape does not fit the input");
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "output shape does not fit the input");
   }
   return CLEAVE_OK;
 }
@@ -50,11 +50,11 @@ static cleave_status_t pool_plan(const cpu_call_t *call, cpu_geometry_t *out_geo
   const cpu_tensor_t *indices = cpu_output(call, 1);
   const cpu_tensor_t *any = y != NULL ? y : indices;
   if (any == NULL) {
-    return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "no output is wanted");
+    return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "no output is wanted");
   }
   CPU_TRY(plan_windows(call->state, call->inputs[0], any, out_geometry, message));
   if (indices != NULL && indices->count != any->count) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "output shape does not fit the input");
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "output shape does not fit the input");
   }
   return CLEAVE_OK;
 }
@@ -64,7 +64,7 @@ static cleave_status_t back_plan(const cpu_call_t *call, cpu_geometry_t *out_geo
                                  cleave_message_t *message) {
   const cpu_tensor_t *dx = cpu_output(call, 0);
   if (dx == NULL) {
-    return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "no output is wanted");
+    return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "no output is wanted");
   }
   return plan_windows(call->state, dx, call->inputs[0], out_geometry, message);
 }
@@ -119,8 +119,8 @@ static cleave_status_t pool_prepare(cpu_prepare_t *prepare, void *opaque, cleave
   pool->column_major = cleave_view_int(prepare->node, "storage_order", 0) != 0;
   pool->power = cleave_view_int(prepare->node, "p", 2);
   if (pool->power < 1) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "p is %lld, expected at least 1",
-                    (long long)pool->power);
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "p is %lld, expected at least 1",
+                       (long long)pool->power);
   }
   return CLEAVE_OK;
 }
@@ -138,13 +138,13 @@ static cleave_status_t average_back_run(const cpu_call_t *call, cleave_message_t
   const cpu_tensor_t *shape = call->inputs[1];
   int64_t dims[CLEAVE_MAX_RANK];
   if (shape->rank != 1 || shape->count > CLEAVE_MAX_RANK) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "shape: expected a vector of at most %d sizes",
-                    CLEAVE_MAX_RANK);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "shape: expected a vector of at most %d sizes",
+                       CLEAVE_MAX_RANK);
   }
   for (int64_t k = 0; k < shape->count; k++) {
     dims[k] = cpu_read_int(shape, k);
     if (dims[k] < 0) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "shape: a size of %lld", (long long)dims[k]);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "shape: a size of %lld", (long long)dims[k]);
     }
   }
   CPU_TRY(cpu_output_shape(call, 0, (int32_t)shape->count, dims, message));

@@ -31,8 +31,8 @@ static cleave_status_t global_prepare(cpu_prepare_t *prepare, void *opaque, clea
   state->kind = (global_kind_t)prepare->variant;
   state->power = cleave_view_int(prepare->node, "p", 2);
   if (state->power < 1) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "p is %lld, expected at least 1",
-                    (long long)state->power);
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "p is %lld, expected at least 1",
+                       (long long)state->power);
   }
   return CLEAVE_OK;
 }
@@ -50,7 +50,7 @@ static cleave_status_t unpool_prepare(cpu_prepare_t *prepare, void *state, cleav
   CPU_TRY(cpu_nn_require_dtype(prepare, 1, CPU_NN_ONE(CLEAVE_DTYPE_I64), message));
   CPU_TRY(cpu_window_prepare(prepare, &unpool->window, message));
   if (unpool->window.kernel_count == 0) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "kernel_shape is missing");
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "kernel_shape is missing");
   }
   return CLEAVE_OK;
 }
@@ -62,7 +62,7 @@ static cleave_status_t unpool_dims(const cpu_window_t *window, const cpu_tensor_
   if (x->rank < 3 || window->kernel_count != spatial ||
       (window->stride_count != 0 && window->stride_count != spatial) ||
       (window->pad_count != 0 && window->pad_count != 2 * spatial)) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "attributes do not fit an input of rank %d", x->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "attributes do not fit an input of rank %d", x->rank);
   }
   dims[0] = x->dims[0];
   dims[1] = x->dims[1];
@@ -70,11 +70,11 @@ static cleave_status_t unpool_dims(const cpu_window_t *window, const cpu_tensor_
     int64_t stride = window->stride_count != 0 ? window->stride[k] : 1;
     int64_t pads = window->pad_count != 0 ? window->pads[k] + window->pads[spatial + k] : 0;
     if (x->dims[2 + k] >= CPU_NN_MAX_EXTENT) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "input is too large");
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "input is too large");
     }
     dims[2 + k] = (x->dims[2 + k] - 1) * stride - pads + window->kernel[k];
     if (dims[2 + k] < 1) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "pads are larger than the tensor");
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "pads are larger than the tensor");
     }
   }
   return CLEAVE_OK;
@@ -96,7 +96,7 @@ static cleave_status_t unpool_run(const cpu_call_t *call, cleave_message_t *mess
   int64_t dims[CLEAVE_MAX_RANK];
   CPU_TRY(unpool_dims(&state->window, x, dims, message));
   if (y->rank != x->rank) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "output has rank %d, expected %d", y->rank, x->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "output has rank %d, expected %d", y->rank, x->rank);
   }
   size_t size = cleave_dtype_size(x->dtype);
   for (int64_t k = 0; k < x->count; k++) {
@@ -112,8 +112,8 @@ static cleave_status_t unpool_run(const cpu_call_t *call, cleave_message_t *mess
       step *= y->dims[d];
     }
     if (!inside) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "index %lld is outside of the output",
-                      (long long)((const int64_t *)indices->data)[k]);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "index %lld is outside of the output",
+                         (long long)((const int64_t *)indices->data)[k]);
     }
     memcpy((unsigned char *)y->data + (size_t)at * size, (const unsigned char *)x->data + (size_t)k * size,
            size);

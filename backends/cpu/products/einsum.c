@@ -37,14 +37,14 @@ cleave_status_t cpu_einsum_check(const char *equation, uint32_t operand_count, c
       ellipsis = true;
       c += 2;
     } else {
-      return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "equation '%.64s' is malformed at '%.8s'", equation,
-                      c);
+      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "equation '%.64s' is malformed at '%.8s'",
+                         equation, c);
     }
   }
   if (terms != operand_count || operand_count > CPU_EINSUM_OPERANDS) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED,
-                    "equation '%.64s' has %u terms for %u operands (at most %d)", equation, terms,
-                    operand_count, CPU_EINSUM_OPERANDS);
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+                       "equation '%.64s' has %u terms for %u operands (at most %d)", equation, terms,
+                       operand_count, CPU_EINSUM_OPERANDS);
   }
   return CLEAVE_OK;
 }
@@ -52,7 +52,7 @@ cleave_status_t cpu_einsum_check(const char *equation, uint32_t operand_count, c
 static cleave_status_t new_label(reader_t *reader, int32_t *out_label) {
   if (*out_label < 0) {
     if (reader->einsum->label_count == CPU_EINSUM_LABELS) {
-      return cpu_fail(reader->message, CLEAVE_ERROR_LIMIT, "more than %d labels", CPU_EINSUM_LABELS);
+      return kernel_fail(reader->message, CLEAVE_ERROR_LIMIT, "more than %d labels", CPU_EINSUM_LABELS);
     }
     *out_label = reader->einsum->label_count++;
     reader->einsum->extents[*out_label] = 1;
@@ -66,9 +66,9 @@ static cleave_status_t add_axis(reader_t *reader, uint32_t operand, int32_t labe
   cpu_einsum_t *einsum = reader->einsum;
   if (extent != 1) {
     if (einsum->extents[label] != 1 && einsum->extents[label] != extent) {
-      return cpu_fail(reader->message, CLEAVE_ERROR_SHAPE,
-                      "operand %u has extent %lld where another has %lld", operand, (long long)extent,
-                      (long long)einsum->extents[label]);
+      return kernel_fail(reader->message, CLEAVE_ERROR_SHAPE,
+                         "operand %u has extent %lld where another has %lld", operand, (long long)extent,
+                         (long long)einsum->extents[label]);
     }
     einsum->extents[label] = extent;
     einsum->strides[operand][label] += stride;
@@ -89,8 +89,8 @@ static cleave_status_t read_term(reader_t *reader, const char *text, uint32_t op
   }
   int32_t covered = tensor->rank - named;
   if (covered < 0 || (covered > 0 && !ellipsis)) {
-    return cpu_fail(reader->message, CLEAVE_ERROR_SHAPE, "operand %u has rank %d, its term has %d labels",
-                    operand, tensor->rank, named);
+    return kernel_fail(reader->message, CLEAVE_ERROR_SHAPE, "operand %u has rank %d, its term has %d labels",
+                       operand, tensor->rank, named);
   }
   reader->ellipsis_rank = covered > reader->ellipsis_rank ? covered : reader->ellipsis_rank;
   int64_t strides[CLEAVE_MAX_RANK + 1];
@@ -120,8 +120,8 @@ static cleave_status_t read_term(reader_t *reader, const char *text, uint32_t op
 static cleave_status_t add_output(reader_t *reader, int32_t label) {
   cpu_einsum_t *einsum = reader->einsum;
   if (label < 0 || einsum->in_out[label] || einsum->out_rank == CLEAVE_MAX_RANK) {
-    return cpu_fail(reader->message, CLEAVE_ERROR_SHAPE,
-                    "the output has a label twice, or one that no operand has");
+    return kernel_fail(reader->message, CLEAVE_ERROR_SHAPE,
+                       "the output has a label twice, or one that no operand has");
   }
   einsum->in_out[label] = true;
   einsum->out_labels[einsum->out_rank++] = label;
@@ -168,7 +168,7 @@ cleave_status_t cpu_einsum_resolve(const char *equation, uint32_t operand_count,
   const char *term = equation;
   for (uint32_t k = 0; k < operand_count; k++) {
     if (operands[k] == NULL) {
-      return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "operand %u is missing", k);
+      return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "operand %u is missing", k);
     }
     CPU_TRY(read_term(&reader, term, k, operands[k]));
     term += strcspn(term, ",-");

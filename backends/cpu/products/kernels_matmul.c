@@ -21,21 +21,22 @@ static cleave_status_t gemm_sizes(const cpu_call_t *call, int64_t *out_m, int64_
   const cpu_tensor_t *b = call->inputs[1];
   const cpu_tensor_t *c = cpu_input(call, 2);
   if (a->rank != 2 || b->rank != 2) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "inputs have rank %d and %d, expected 2", a->rank, b->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "inputs have rank %d and %d, expected 2", a->rank,
+                       b->rank);
   }
   int64_t m = a->dims[state->transpose_a ? 1 : 0];
   int64_t k = a->dims[state->transpose_a ? 0 : 1];
   int64_t n = b->dims[state->transpose_b ? 0 : 1];
   if (b->dims[state->transpose_b ? 1 : 0] != k) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "inner sizes differ: %lld and %lld", (long long)k,
-                    (long long)b->dims[state->transpose_b ? 1 : 0]);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "inner sizes differ: %lld and %lld", (long long)k,
+                       (long long)b->dims[state->transpose_b ? 1 : 0]);
   }
   if (c != NULL) {
     int64_t columns = c->rank > 0 ? c->dims[c->rank - 1] : 1;
     int64_t rows = c->rank > 1 ? c->dims[c->rank - 2] : 1;
     if (c->rank > 2 || (columns != 1 && columns != n) || (rows != 1 && rows != m)) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "C does not broadcast to [%lld, %lld]", (long long)m,
-                      (long long)n);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "C does not broadcast to [%lld, %lld]", (long long)m,
+                         (long long)n);
     }
   }
   *out_m = m;
@@ -83,8 +84,8 @@ static cleave_status_t gemm_prepare(cpu_prepare_t *prepare, void *state, cleave_
     const double factors[] = {gemm->alpha, gemm->beta};
     for (int k = 0; k < 2; k++) {
       if (!(factors[k] >= -1e6 && factors[k] <= 1e6) || (double)(int64_t)factors[k] != factors[k]) {
-        return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED,
-                        "alpha or beta %g of an integer product is not an integer", factors[k]);
+        return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+                           "alpha or beta %g of an integer product is not an integer", factors[k]);
       }
     }
   }

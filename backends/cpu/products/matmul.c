@@ -35,15 +35,15 @@ cleave_status_t cpu_matmul_resolve(const cpu_tensor_t *a, const cpu_tensor_t *b,
                                    cpu_matmul_t *out_plan, cleave_message_t *message) {
   cpu_matmul_t plan = {.m = 1, .n = 1, .batches = 1};
   if (a->rank < 1 || b->rank < 1) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "an input is a scalar, expected rank 1 or more");
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "an input is a scalar, expected rank 1 or more");
   }
   plan.m = a->rank > 1 ? a->dims[a->rank - 2] : 1;
   plan.k = a->dims[a->rank - 1];
   plan.n = b->rank > 1 ? b->dims[b->rank - 1] : 1;
   int64_t depth = b->rank > 1 ? b->dims[b->rank - 2] : b->dims[0];
   if (depth != plan.k) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "inner sizes differ: %lld and %lld", (long long)plan.k,
-                    (long long)depth);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "inner sizes differ: %lld and %lld", (long long)plan.k,
+                       (long long)depth);
   }
   int32_t a_batch = a->rank > 2 ? a->rank - 2 : 0;
   int32_t b_batch = b->rank > 2 ? b->rank - 2 : 0;
@@ -58,7 +58,7 @@ cleave_status_t cpu_matmul_resolve(const cpu_tensor_t *a, const cpu_tensor_t *b,
   }
   if (!batch_strides(a, &plan, plan.m * plan.k, plan.a_strides) ||
       !batch_strides(b, &plan, plan.k * plan.n, plan.b_strides)) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "batch dimensions do not broadcast");
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "batch dimensions do not broadcast");
   }
   CPU_TRY(cpu_nn_check_count("output", y, cpu_nn_multiply(plan.batches, cpu_nn_multiply(plan.m, plan.n)),
                              message));

@@ -18,18 +18,18 @@ static cleave_status_t check_weights(const cpu_call_t *call, cpu_recurrent_sizes
   const cpu_tensor_t *w = call->inputs[RNN_W];
   const cpu_tensor_t *r = call->inputs[RNN_R];
   if (w->rank != 3 || r->rank != 3) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "W and R have ranks %d and %d, expected 3", w->rank,
-                    r->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "W and R have ranks %d and %d, expected 3", w->rank,
+                       r->rank);
   }
   *out_sizes = (cpu_recurrent_sizes_t){.input = w->dims[2], .hidden = r->dims[2]};
   int64_t directions = recurrent->directions;
   int64_t rows = cpu_nn_multiply(recurrent->gates, out_sizes->hidden);
   if (w->dims[0] != directions || r->dims[0] != directions || w->dims[1] != rows || r->dims[1] != rows) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE,
-                    "W [%lld, %lld, %lld] does not fit %lld directions, R [%lld, %lld, %lld]",
-                    (long long)w->dims[0], (long long)w->dims[1], (long long)w->dims[2],
-                    (long long)directions, (long long)r->dims[0], (long long)r->dims[1],
-                    (long long)r->dims[2]);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE,
+                       "W [%lld, %lld, %lld] does not fit %lld directions, R [%lld, %lld, %lld]",
+                       (long long)w->dims[0], (long long)w->dims[1], (long long)w->dims[2],
+                       (long long)directions, (long long)r->dims[0], (long long)r->dims[1],
+                       (long long)r->dims[2]);
   }
   const cpu_tensor_t *b = cpu_input(call, RNN_B);
   const cpu_tensor_t *p = cpu_input(call, RNN_PEEPHOLES);
@@ -46,8 +46,8 @@ static cleave_status_t check_sizes(const cpu_call_t *call, cpu_recurrent_sizes_t
   cpu_recurrent_sizes_t sizes;
   CPU_TRY(check_weights(call, &sizes, message));
   if (x->rank != 3 || x->dims[2] != sizes.input) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "X has rank %d and %lld features, expected 3 and %lld",
-                    x->rank, x->rank == 3 ? (long long)x->dims[2] : 0, (long long)sizes.input);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "X has rank %d and %lld features, expected 3 and %lld",
+                       x->rank, x->rank == 3 ? (long long)x->dims[2] : 0, (long long)sizes.input);
   }
   sizes.steps = x->dims[recurrent->batch_first ? 1 : 0];
   sizes.batch = x->dims[recurrent->batch_first ? 0 : 1];
@@ -79,8 +79,8 @@ static cleave_status_t read_lengths(const cpu_call_t *call, const cpu_recurrent_
   for (int64_t n = 0; out != NULL && n < sizes->batch; n++) {
     out[n] = cpu_read_int(call->inputs[RNN_LENGTHS], n);
     if (out[n] < 0 || out[n] > sizes->steps) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "sequence_lens has %lld, expected 0 to %lld",
-                      (long long)out[n], (long long)sizes->steps);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "sequence_lens has %lld, expected 0 to %lld",
+                         (long long)out[n], (long long)sizes->steps);
     }
   }
   return CLEAVE_OK;
@@ -202,7 +202,7 @@ static cleave_status_t rnn_pack(const cpu_call_t *call, void *opaque, const cpu_
                                      is_double ? cpu_recurrent_packed_bytes_f64(&state->recurrent, &sizes)
                                                : cpu_recurrent_packed_bytes_f32(&state->recurrent, &sizes));
   if (packed == NULL) {
-    return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for packed weights");
+    return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for packed weights");
   }
   (is_double ? cpu_recurrent_pack_f64 : cpu_recurrent_pack_f32)(&state->recurrent, &sizes, &data, packed);
   state->packed = packed;

@@ -83,8 +83,8 @@ static cleave_status_t read_activations(const cleave_node_view_t *node, cpu_recu
   uint32_t given = names != NULL && names->kind == CLEAVE_ATTRIBUTE_STRINGS ? names->count : 0;
   uint32_t wanted = per_direction[out->kind];
   if (given != 0 && given != wanted * (uint32_t)out->directions) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%u activations, expected %u", given,
-                    wanted * (uint32_t)out->directions);
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%u activations, expected %u", given,
+                       wanted * (uint32_t)out->directions);
   }
   uint32_t next_alpha = 0;
   uint32_t next_beta = 0;
@@ -98,8 +98,8 @@ static cleave_status_t read_activations(const cleave_node_view_t *node, cpu_recu
         function++;
       }
       if (function == CPU_RECURRENT_FUNCTION_COUNT) {
-        return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "activation '%.32s' is unknown",
-                        names->strings[k]);
+        return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "activation '%.32s' is unknown",
+                           names->strings[k]);
       }
     }
     activation->function = (cpu_recurrent_function_t)function;
@@ -123,7 +123,7 @@ cleave_status_t cpu_recurrent_read(const cleave_node_view_t *node, cpu_recurrent
   const char *direction = cleave_view_string(node, "direction", "forward");
   if (strcmp(direction, "forward") != 0 && strcmp(direction, "reverse") != 0 &&
       strcmp(direction, "bidirectional") != 0) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "direction '%.32s' is unknown", direction);
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "direction '%.32s' is unknown", direction);
   }
   *out = (cpu_recurrent_t){.kind = strcmp(node->op, "LSTM") == 0  ? CPU_LSTM
                                    : strcmp(node->op, "GRU") == 0 ? CPU_GRU

@@ -43,8 +43,8 @@ static cleave_status_t resize_plan(const cpu_call_t *call, resize_plan_t *out_pl
   const cpu_tensor_t *y = call->outputs[0];
   resize_plan_t plan = {.rank = x->rank, .count = y->count};
   if (x->rank != y->rank || (x->count == 0 && y->count != 0)) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "output of rank %d does not fit input of rank %d", y->rank,
-                    x->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "output of rank %d does not fit input of rank %d",
+                       y->rank, x->rank);
   }
   for (int32_t d = 0; d < x->rank; d++) {
     plan.axes[d] = (cpu_resize_axis_t){.in = x->dims[d], .out = y->dims[d], .scale = 1, .roi_end = 1};
@@ -104,8 +104,8 @@ static cleave_status_t read_scales(const cpu_call_t *call, resize_plan_t *plan, 
   bool crop = state->rule.coordinates == CPU_RESIZE_TF_CROP_AND_RESIZE;
   if ((by_scales && scales->count != entries) || (by_sizes && sizes->count != entries) ||
       (crop && (roi == NULL || roi->count != 2 * entries))) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "scales, sizes or roi do not have %lld entries",
-                    (long long)entries);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "scales, sizes or roi do not have %lld entries",
+                       (long long)entries);
   }
   double common = state->policy == RESIZE_NOT_LARGER ? INFINITY : 0;
   for (int32_t d = 0; d < plan->rank; d++) {
@@ -131,8 +131,8 @@ static cleave_status_t read_scales(const cpu_call_t *call, resize_plan_t *plan, 
       plan->axes[d].scale = common;
     }
     if (!(plan->axes[d].scale > 0) || isinf(plan->axes[d].scale)) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "scale of axis %d is %g, expected a positive number", d,
-                      plan->axes[d].scale);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "scale of axis %d is %g, expected a positive number", d,
+                         plan->axes[d].scale);
     }
   }
   return CLEAVE_OK;
@@ -146,8 +146,9 @@ static cleave_status_t resize_tables(const cpu_call_t *call, resize_plan_t *plan
   for (int32_t d = 0; d < plan->rank; d++) {
     int64_t taps = cpu_resize_taps(&state->rule, plan->axes[d].scale);
     if (taps > plan->taps[d]) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "scale %g of axis %d does not fit %lld of %lld elements",
-                      plan->axes[d].scale, d, (long long)plan->axes[d].out, (long long)plan->axes[d].in);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE,
+                         "scale %g of axis %d does not fit %lld of %lld elements", plan->axes[d].scale, d,
+                         (long long)plan->axes[d].out, (long long)plan->axes[d].in);
     }
     plan->taps[d] = taps;
     cpu_resize_table(&state->rule, &plan->axes[d], taps, out_memory->indices[d], out_memory->weights[d]);
@@ -299,7 +300,7 @@ static cleave_status_t choose(const cpu_prepare_t *prepare, const char *name, co
       return CLEAVE_OK;
     }
   }
-  return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s '%.32s' is unknown", name, text);
+  return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s '%.32s' is unknown", name, text);
 }
 
 static cleave_status_t resize_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
@@ -331,8 +332,8 @@ static cleave_status_t resize_prepare(cpu_prepare_t *prepare, void *state, cleav
   resize->extrapolation = cleave_view_float(prepare->node, "extrapolation_value", 0);
   cleave_dtype_t dtype = cpu_input_dtype(prepare, 0);
   if (dtype == CLEAVE_DTYPE_STRING || cleave_dtype_size(dtype) == 0) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input of dtype %s is not supported",
-                    cpu_dtype_name(dtype));
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input of dtype %s is not supported",
+                       cpu_dtype_name(dtype));
   }
   CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
   if (cpu_input_dtype(prepare, 1) != CLEAVE_DTYPE_UNKNOWN) {

@@ -74,8 +74,8 @@ static cleave_status_t mel_run(const cpu_call_t *call, cleave_message_t *message
     numbers[k] = cpu_read_float(call->inputs[k], 0);
   }
   if (!(numbers[0] >= 0 && numbers[0] < 0x1p31 && numbers[1] >= 0 && numbers[1] < 0x1p31 && numbers[2] > 0)) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "%g bins of a transform of length %g at rate %g", numbers[0],
-                    numbers[1], numbers[2]);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%g bins of a transform of length %g at rate %g",
+                       numbers[0], numbers[1], numbers[2]);
   }
   const int64_t dims[] = {(int64_t)numbers[1] / 2 + 1, (int64_t)numbers[0]};
   CPU_TRY(cpu_output_shape(call, 0, 2, dims, message));

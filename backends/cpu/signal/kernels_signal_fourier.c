@@ -65,9 +65,10 @@ static cleave_status_t dft_axis(const cpu_call_t *call, int32_t *out_axis, cleav
   }
   int32_t rank = call->inputs[0]->rank;
   CPU_TRY(cpu_find_axis(wanted, rank, out_axis, message));
-  return *out_axis != rank - 1 ? CLEAVE_OK
-                               : cpu_fail(message, CLEAVE_ERROR_SHAPE,
-                                          "axis %lld holds the parts of complex numbers", (long long)wanted);
+  return *out_axis != rank - 1
+             ? CLEAVE_OK
+             : kernel_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld holds the parts of complex numbers",
+                           (long long)wanted);
 }
 
 // Elements that the transform has: what is asked for, or what the input holds.
@@ -85,8 +86,8 @@ static cleave_status_t dft_length(const cpu_call_t *call, int32_t axis, int64_t 
   }
   int64_t expected = state->onesided && !state->inverse ? length / 2 + 1 : length;
   if (length < 1 || expected != bins) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "a transform of length %lld does not give %lld elements",
-                    (long long)length, (long long)bins);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "a transform of length %lld does not give %lld elements",
+                       (long long)length, (long long)bins);
   }
   *out_length = length;
   return CLEAVE_OK;
@@ -112,12 +113,12 @@ static cleave_status_t dft_run(const cpu_call_t *call, cleave_message_t *message
   int64_t length = 0;
   CPU_TRY(cpu_nn_check_outputs(call, message));
   if (!has_parts(x) || !has_parts(y) || x->rank != y->rank) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "input and output are not tensors of complex numbers");
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "input and output are not tensors of complex numbers");
   }
   CPU_TRY(dft_axis(call, &axis, message));
   for (int32_t d = 0; d + 1 < x->rank; d++) {
     if (d != axis && x->dims[d] != y->dims[d]) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "input and output differ on axis %d", d);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "input and output differ on axis %d", d);
     }
   }
   if (y->count == 0) {
@@ -170,8 +171,9 @@ static cleave_status_t stft_length(const cpu_call_t *call, int64_t *out_length, 
   }
   if (length < 1 || length >= CPU_NN_MAX_EXTENT || (window != NULL && window->count != length) ||
       bins != (state->onesided ? length / 2 + 1 : length)) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "frames of %lld elements do not fit the window or %lld bins",
-                    (long long)length, (long long)bins);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE,
+                       "frames of %lld elements do not fit the window or %lld bins", (long long)length,
+                       (long long)bins);
   }
   *out_length = length;
   return CLEAVE_OK;
@@ -187,8 +189,8 @@ static cleave_status_t stft_run(const cpu_call_t *call, cleave_message_t *messag
   int64_t step = cpu_read_int(call->inputs[1], 0);
   if (y->rank != 4 || y->dims[3] != 2 || x->rank < 2 || x->rank > 3 || (x->rank == 3 && !has_parts(x)) ||
       x->dims[0] != y->dims[0]) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "a signal of rank %d does not fit an output of rank %d",
-                    x->rank, y->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "a signal of rank %d does not fit an output of rank %d",
+                       x->rank, y->rank);
   }
   if (y->count == 0) {
     return CLEAVE_OK;
@@ -196,8 +198,8 @@ static cleave_status_t stft_run(const cpu_call_t *call, cleave_message_t *messag
   CPU_TRY(stft_length(call, &length, message));
   if (step < 1 || step >= CPU_NN_MAX_EXTENT || y->dims[1] > CPU_NN_MAX_EXTENT ||
       (y->dims[1] - 1) * step + length > x->dims[1]) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "%lld frames every %lld elements leave the signal",
-                    (long long)y->dims[1], (long long)step);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%lld frames every %lld elements leave the signal",
+                       (long long)y->dims[1], (long long)step);
   }
   cpu_carver_t carver = {call->scratch, 0};
   cpu_fourier_t fourier;

@@ -182,7 +182,7 @@ static cleave_status_t write_selected(const cpu_call_t *call, const boxes_t *c, 
 static cleave_status_t boxes_run(const cpu_call_t *call, cleave_message_t *message) {
   boxes_t c = {.state = call->state, .boxes = call->inputs[0], .scores = call->inputs[1]};
   if (!shapes_fit(c.boxes, c.scores)) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "boxes and scores are not [N, B, 4] and [N, C, B]");
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "boxes and scores are not [N, B, 4] and [N, C, B]");
   }
   c.classes = c.scores->dims[1];
   c.count = c.boxes->dims[1];

@@ -36,11 +36,11 @@ typedef struct columns {
 static cleave_status_t check_attribute(const int64_t *values, uint32_t count, uint32_t expected,
                                        int64_t lowest, const char *name, cleave_message_t *message) {
   if (count != 0 && count != expected) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "%s has %u entries, expected %u", name, count, expected);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%s has %u entries, expected %u", name, count, expected);
   }
   for (uint32_t k = 0; k < count; k++) {
     if (values[k] < lowest || values[k] >= CPU_NN_MAX_EXTENT) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "%s has entry %lld", name, (long long)values[k]);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%s has entry %lld", name, (long long)values[k]);
     }
   }
   return CLEAVE_OK;
@@ -54,8 +54,8 @@ static cleave_status_t columns_plan(const cpu_call_t *call, columns_t *out_colum
   c.image_count = 1;
   c.spatial = c.y->rank - 2;
   if (c.x->rank != 3 || c.spatial < 1 || block->count != c.spatial || call->inputs[1]->count != c.spatial) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "columns of rank %d do not fit an image of rank %d",
-                    c.x->rank, c.y->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "columns of rank %d do not fit an image of rank %d",
+                       c.x->rank, c.y->rank);
   }
   uint32_t spatial = (uint32_t)c.spatial;
   CPU_TRY(check_attribute(state->dilations, state->dilation_count, spatial, 1, "dilations", message));
@@ -69,7 +69,7 @@ static cleave_status_t columns_plan(const cpu_call_t *call, columns_t *out_colum
     c.pad[k] = state->pad_count != 0 ? state->pads[k] : 0;
     int64_t pads = c.pad[k] + (state->pad_count != 0 ? state->pads[spatial + k] : 0);
     if (c.block[k] < 1 || c.block[k] >= CPU_NN_MAX_EXTENT || c.image[k] >= CPU_NN_MAX_EXTENT) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "block_shape has entry %lld", (long long)c.block[k]);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "block_shape has entry %lld", (long long)c.block[k]);
     }
     int64_t room = c.image[k] + pads - (c.block[k] - 1) * c.dilation[k] - 1;
     c.positions[k] = room < 0 ? 0 : room / c.stride[k] + 1;
@@ -79,9 +79,9 @@ static cleave_status_t columns_plan(const cpu_call_t *call, columns_t *out_colum
   }
   if (c.position_count != c.x->dims[2] || cpu_nn_multiply(c.block_count, c.y->dims[1]) != c.x->dims[1] ||
       c.x->dims[0] != c.y->dims[0]) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "%lld columns of %lld, expected %lld of %lld",
-                    (long long)c.x->dims[2], (long long)c.x->dims[1], (long long)c.position_count,
-                    (long long)cpu_nn_multiply(c.block_count, c.y->dims[1]));
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%lld columns of %lld, expected %lld of %lld",
+                       (long long)c.x->dims[2], (long long)c.x->dims[1], (long long)c.position_count,
+                       (long long)cpu_nn_multiply(c.block_count, c.y->dims[1]));
   }
   *out_columns = c;
   return CLEAVE_OK;

@@ -156,8 +156,8 @@ static cleave_status_t grid_prepare(cpu_prepare_t *prepare, void *state, cleave_
     p++;
   }
   if (m == sizeof modes / sizeof modes[0] || p == 3) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "mode '%.32s' or padding_mode '%.32s' is unknown",
-                    mode, padding);
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "mode '%.32s' or padding_mode '%.32s' is unknown",
+                       mode, padding);
   }
   grid->mode = modes[m].mode;
   grid->padding = (grid_padding_t)p;
@@ -216,8 +216,8 @@ static cleave_status_t affine_run(const cpu_call_t *call, cleave_message_t *mess
   if ((context.spatial != 2 && context.spatial != 3) || y->dims[y->rank - 1] != context.spatial ||
       theta->rank != 3 || theta->dims[0] != y->dims[0] || theta->dims[1] != context.spatial ||
       theta->dims[2] != context.spatial + 1) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "theta of rank %d does not fit an output of rank %d",
-                    theta->rank, y->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "theta of rank %d does not fit an output of rank %d",
+                       theta->rank, y->rank);
   }
   cpu_parallel(call, y->count / context.spatial, 512, affine_positions, &context);
   return CLEAVE_OK;

@@ -57,7 +57,7 @@ static cleave_status_t find_region(const roi_t *c, int64_t index, region_t *out_
   double rows = sample_count(c->state, region.bin_height);
   double columns = sample_count(c->state, region.bin_width);
   if (!(fmax(rows, 1) * fmax(columns, 1) <= ROI_MAX_SAMPLES)) {
-    return cpu_fail(message, CLEAVE_ERROR_LIMIT, "region %lld is too large", (long long)index);
+    return kernel_fail(message, CLEAVE_ERROR_LIMIT, "region %lld is too large", (long long)index);
   }
   region.rows = (int64_t)fmax(rows, 0);
   region.columns = (int64_t)fmax(columns, 0);
@@ -133,11 +133,12 @@ static void align_items(void *context, int64_t begin, int64_t end) {
 static cleave_status_t check_shapes(const roi_t *c, int64_t columns, cleave_message_t *message) {
   if (c->x->rank != 4 || c->y->rank != 4 || c->rois->rank != 2 || c->rois->dims[1] != columns ||
       c->y->dims[0] != c->rois->dims[0] || c->y->dims[1] != c->x->dims[1]) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "input of rank %d, %lld regions and the output do not fit",
-                    c->x->rank, (long long)(c->rois->rank > 0 ? c->rois->dims[0] : 0));
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE,
+                       "input of rank %d, %lld regions and the output do not fit", c->x->rank,
+                       (long long)(c->rois->rank > 0 ? c->rois->dims[0] : 0));
   }
   if (c->y->count > 0 && c->x->count == 0) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "the input has no elements");
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "the input has no elements");
   }
   return CLEAVE_OK;
 }
@@ -154,8 +155,8 @@ static cleave_status_t align_run(const cpu_call_t *call, cleave_message_t *messa
     region_t region;
     int64_t batch = cpu_read_int(context.batches, k);
     if (batch < 0 || batch >= context.x->dims[0]) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "batch index %lld is outside of %lld images",
-                      (long long)batch, (long long)context.x->dims[0]);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "batch index %lld is outside of %lld images",
+                         (long long)batch, (long long)context.x->dims[0]);
     }
     CPU_TRY(find_region(&context, k, &region, message));
   }
@@ -175,8 +176,8 @@ static cleave_status_t align_prepare(cpu_prepare_t *prepare, void *state, cleave
   roi->half_pixel = strcmp(shift, "half_pixel") == 0;
   if ((!roi->max && strcmp(mode, "avg") != 0) ||
       (!roi->half_pixel && strcmp(shift, "output_half_pixel") != 0)) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED,
-                    "mode '%.32s' or coordinate_transformation_mode '%.32s' is unknown", mode, shift);
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+                       "mode '%.32s' or coordinate_transformation_mode '%.32s' is unknown", mode, shift);
   }
   roi->sampling = cleave_view_int(prepare->node, "sampling_ratio", 0);
   roi->scale = cleave_view_float(prepare->node, "spatial_scale", 1);
@@ -237,8 +238,8 @@ static cleave_status_t pool_run(const cpu_call_t *call, cleave_message_t *messag
   for (int64_t k = 0; k < context.rois->dims[0]; k++) {
     double batch = cpu_read_float(context.rois, k * 5);
     if (!(batch >= 0 && batch < (double)context.x->dims[0])) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "batch index %g is outside of %lld images", batch,
-                      (long long)context.x->dims[0]);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "batch index %g is outside of %lld images", batch,
+                         (long long)context.x->dims[0]);
     }
   }
   cpu_parallel(call, context.rois->dims[0] * context.x->dims[1], 1, pool_items, &context);

@@ -7,7 +7,7 @@
 #include "onednn/analysis/recognise.h"
 
 static cleave_status_t out_of_memory(cleave_message_t *message) {
-  return onednn_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while analysing a region");
+  return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while analysing a region");
 }
 
 // Recurrent layers whose final state is read may leave out Y, their first output.
@@ -23,20 +23,20 @@ static cleave_status_t check_ids(const cleave_region_view_t *region, cleave_mess
     for (uint32_t k = 0; k < node->input_count + node->output_count; k++) {
       uint32_t id = k < node->input_count ? node->inputs[k] : node->outputs[k - node->input_count];
       if (id != CLEAVE_INDEX_NONE && id >= region->value_count) {
-        return onednn_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "node '%s' names value %u of %u",
+        return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "node '%s' names value %u of %u",
                            onednn_node_name(node), (unsigned)id, (unsigned)region->value_count);
       }
     }
     if (node->output_count == 0 || (node->outputs[0] == CLEAVE_INDEX_NONE && !may_lack_output(node)) ||
         node->input_count == 0 || node->inputs[0] == CLEAVE_INDEX_NONE) {
-      return onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s '%s': its first input or output is left out",
+      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s '%s': its first input or output is left out",
                          node->op, onednn_node_name(node));
     }
   }
   for (uint32_t f = 0; f < region->fusion_count; f++) {
     for (uint32_t k = 0; k < region->fusions[f].node_count; k++) {
       if (region->fusions[f].nodes[k] >= region->node_count) {
-        return onednn_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "fusion '%s' names node %u of %u",
+        return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "fusion '%s' names node %u of %u",
                            region->fusions[f].rule, (unsigned)region->fusions[f].nodes[k],
                            (unsigned)region->node_count);
       }
@@ -114,7 +114,7 @@ static cleave_status_t make_units(onednn_analysis_t *analysis, schedule_t *sched
     const cleave_fusion_view_t *fusion = &region->fusions[f];
     for (uint32_t k = 0; k < fusion->node_count; k++) {
       if (unit_of[fusion->nodes[k]] < region->fusion_count) {
-        return onednn_fail(analysis->message, CLEAVE_ERROR_INVALID_ARGUMENT, "node '%s' is in two fusions",
+        return kernel_fail(analysis->message, CLEAVE_ERROR_INVALID_ARGUMENT, "node '%s' is in two fusions",
                            onednn_node_name(&region->nodes[fusion->nodes[k]]));
       }
       unit_of[fusion->nodes[k]] = f;
@@ -210,7 +210,7 @@ cleave_status_t onednn_analyse(const cleave_region_view_t *region, kernel_arena_
     release_users(out, &schedule, unit);
   }
   if (out->kernel_count != expected) {
-    return onednn_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
+    return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
                        "region '%s': its fusions depend on each other", region->name);
   }
   return CLEAVE_OK;

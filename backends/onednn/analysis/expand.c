@@ -49,7 +49,7 @@ static bool in_float32(const cleave_region_view_t *region) {
 
 static cleave_status_t refuse(const builder_t *builder, const char *why) {
   const cleave_node_view_t *node = builder->node;
-  return onednn_fail(builder->message, CLEAVE_ERROR_UNSUPPORTED, "%s '%s': %s", node->op,
+  return kernel_fail(builder->message, CLEAVE_ERROR_UNSUPPORTED, "%s '%s': %s", node->op,
                      node->name != NULL && node->name[0] != '\0' ? node->name : node->op, why);
 }
 
@@ -505,7 +505,7 @@ static cleave_status_t copy_fusion_attributes(builder_t *builder, cleave_region_
   }
   cleave_attribute_list_t *lists = allocate(builder, builder->fusion_count + 1U, sizeof(*lists));
   if (lists == NULL) {
-    return onednn_fail(builder->message, CLEAVE_ERROR_OUT_OF_MEMORY,
+    return kernel_fail(builder->message, CLEAVE_ERROR_OUT_OF_MEMORY,
                        "out of memory while analysing a region");
   }
   for (uint32_t f = 0; f < from->fusion_count; f++) {
@@ -521,7 +521,7 @@ static cleave_status_t make_room(builder_t *builder, size_t expanded) {
   size_t nodes = from->node_count + expanded * MAX_NODES;
   size_t fusions = from->fusion_count + expanded * MAX_FUSIONS;
   if (values > UINT_MAX / 2 || nodes > UINT_MAX / 2) {
-    return onednn_fail(builder->message, CLEAVE_ERROR_LIMIT, "region '%s' is too large", from->name);
+    return kernel_fail(builder->message, CLEAVE_ERROR_LIMIT, "region '%s' is too large", from->name);
   }
   builder->values = allocate(builder, values, sizeof(*builder->values));
   builder->nodes = allocate(builder, nodes, sizeof(*builder->nodes));
@@ -556,7 +556,7 @@ cleave_status_t onednn_expand(const cleave_region_view_t *region, kernel_arena_t
     move_fusions(&builder, places);
   }
   if (builder.failed) {
-    return onednn_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while analysing a region");
+    return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while analysing a region");
   }
   // A host of an older version gives less. FLOPs are of the nodes given.
   memcpy(copy, region, region->size < WITHOUT_FLOPS ? region->size : WITHOUT_FLOPS);

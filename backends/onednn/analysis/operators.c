@@ -13,7 +13,7 @@ typedef const onednn_analysis_t analysis_t;
 typedef const cleave_node_view_t node_t;
 
 static cleave_status_t refuse(analysis_t *analysis, node_t *node, const char *why) {
-  return onednn_fail(analysis->message, CLEAVE_ERROR_UNSUPPORTED, "%s '%s': %s", node->op,
+  return kernel_fail(analysis->message, CLEAVE_ERROR_UNSUPPORTED, "%s '%s': %s", node->op,
                      onednn_node_name(node), why);
 }
 
@@ -252,7 +252,7 @@ static cleave_status_t check_constant_input(analysis_t *analysis, node_t *node, 
   if (value == NULL || onednn_integers(value, list, &count)) {
     return CLEAVE_OK;
   }
-  return onednn_fail(analysis->message, CLEAVE_ERROR_UNSUPPORTED,
+  return kernel_fail(analysis->message, CLEAVE_ERROR_UNSUPPORTED,
                      "%s '%s': its input '%s' is not a short constant list of integers", node->op,
                      onednn_node_name(node), value->name);
 }

@@ -91,7 +91,7 @@ bool onednn_pointwise_arithmetic(const cleave_node_view_t *node) {
 }
 
 static cleave_status_t list_full(const onednn_unit_t *unit, const cleave_node_view_t *node) {
-  return onednn_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
+  return kernel_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
                      "oneDNN supports at most %d post-ops, '%s' would be one more", ONEDNN_MAX_POSTS,
                      onednn_node_name(node));
 }
@@ -100,7 +100,7 @@ static cleave_status_t no_post_op(const onednn_unit_t *unit, const onednn_kernel
                                   const cleave_node_view_t *node) {
   const cleave_region_view_t *region = unit->analysis->region;
   const char *after = kernel->node != CLEAVE_INDEX_NONE ? region->nodes[kernel->node].op : "a value";
-  return onednn_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
+  return kernel_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
                      "oneDNN has no post-op for %s after %s: node '%s'", node->op, after,
                      onednn_node_name(node));
 }
@@ -112,13 +112,13 @@ static cleave_status_t append_clip(onednn_unit_t *unit, const cleave_node_view_t
   for (uint32_t k = 0; k < 2; k++) {
     const cleave_value_view_t *bound = cleave_view_input(unit->analysis->region, node, k + 1);
     if (bound != NULL && !onednn_scalar(bound, &bounds[k])) {
-      return onednn_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
+      return kernel_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
                          "Clip '%s': the bound '%s' is not a constant scalar", onednn_node_name(node),
                          bound->name);
     }
   }
   if (!(bounds[0] <= bounds[1])) {
-    return onednn_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
+    return kernel_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
                        "Clip '%s': expected the lower bound below the upper one", onednn_node_name(node));
   }
   bool relu = bounds[0] == 0 && isinf(bounds[1]) && bounds[1] > 0;
@@ -278,7 +278,7 @@ static cleave_status_t append_operands(onednn_unit_t *unit, uint32_t index, uint
     bool known = false;
     bool fits = true;
     if (onednn_unit_makes(unit, operand)) {
-      return onednn_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
+      return kernel_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
                          "%s '%s': its operand '%s' is computed inside the fusion; a post-op needs it from "
                          "outside",
                          node->op, onednn_node_name(node), value->name);
@@ -303,7 +303,7 @@ static cleave_status_t append_normalize(onednn_unit_t *unit, uint32_t index, uin
   const cleave_node_view_t *node = &region->nodes[index];
   cleave_message_t *message = unit->analysis->message;
   if (cleave_view_int(node, "training_mode", 0) != 0) {
-    return onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED, "BatchNormalization '%s': in training mode",
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "BatchNormalization '%s': in training mode",
                        onednn_node_name(node));
   }
   if (node->input_count < 5 || node->inputs[0] != current) {
@@ -311,7 +311,7 @@ static cleave_status_t append_normalize(onednn_unit_t *unit, uint32_t index, uin
   }
   onednn_shape_t shape = onednn_shape_of(&region->values[current]);
   if (shape.rank >= 0 && (shape.rank < 2 || shape.rank > 5)) {
-    return onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
                        "BatchNormalization '%s': expected rank 2 to 5, found %d", onednn_node_name(node),
                        (int)shape.rank);
   }
@@ -319,7 +319,7 @@ static cleave_status_t append_normalize(onednn_unit_t *unit, uint32_t index, uin
     const cleave_value_view_t *value = cleave_view_input(region, node, k);
     if (!onednn_is_constant(value) || value->tensor.dtype != CLEAVE_DTYPE_F32 || value->tensor.rank != 1 ||
         (shape.rank > 1 && shape.dims[1] >= 0 && value->tensor.dims[0] != shape.dims[1])) {
-      return onednn_fail(
+      return kernel_fail(
           message, CLEAVE_ERROR_UNSUPPORTED,
           "BatchNormalization '%s': input %u is not a constant float32 vector over the channels",
           onednn_node_name(node), (unsigned)k);
@@ -328,7 +328,7 @@ static cleave_status_t append_normalize(onednn_unit_t *unit, uint32_t index, uin
   for (uint32_t k = 1; k < node->output_count; k++) {
     if (node->outputs[k] != CLEAVE_INDEX_NONE && (onednn_use_count(unit->analysis, node->outputs[k]) > 0 ||
                                                   region->values[node->outputs[k]].is_output)) {
-      return onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
                          "BatchNormalization '%s': its statistics are used", onednn_node_name(node));
     }
   }
@@ -344,11 +344,11 @@ static cleave_status_t check_dropout(const onednn_unit_t *unit, const cleave_nod
   if (mode != NULL &&
       (!onednn_is_constant(mode) || mode->tensor.dtype != CLEAVE_DTYPE_BOOL ||
        cleave_view_element_count(&mode->tensor) != 1 || *(const char *)mode->tensor.data != 0)) {
-    return onednn_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
+    return kernel_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
                        "Dropout '%s': its training mode is not a constant false", onednn_node_name(node));
   }
   if (mask != NULL && (mask->is_output || onednn_use_count(unit->analysis, node->outputs[1]) > 0)) {
-    return onednn_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED, "Dropout '%s': its mask is used",
+    return kernel_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED, "Dropout '%s': its mask is used",
                        onednn_node_name(node));
   }
   return CLEAVE_OK;

@@ -25,7 +25,7 @@ cleave_status_t onednn_precision_of(const cleave_region_view_t *region, dnnl_dat
   }
   return *out != dnnl_data_type_undef
              ? CLEAVE_OK
-             : onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+             : kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
                            "precision: expected float32, bfloat16, float16 or int8, found '%.40s'",
                            name != NULL ? name : "no text");
 }
@@ -36,7 +36,7 @@ static cleave_status_t keep(const onednn_analysis_t *analysis, const cleave_regi
   const cleave_attribute_view_t *kept = cleave_view_region_attribute(region, "float32");
   bool *nodes = kernel_arena_allocate(analysis->arena, region->node_count, sizeof(bool));
   if (nodes == NULL) {
-    return onednn_fail(analysis->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while compiling");
+    return kernel_fail(analysis->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while compiling");
   }
   for (uint32_t k = 0; kept != NULL && kept->kind == CLEAVE_ATTRIBUTE_STRINGS && k < kept->count; k++) {
     for (uint32_t n = 0; n < region->node_count; n++) {
@@ -126,7 +126,7 @@ cleave_status_t onednn_precision_choose(const onednn_analysis_t *analysis, const
   bool *values = kernel_arena_allocate(analysis->arena, value_count, sizeof(bool));
   demand_t *demands = kernel_arena_allocate(analysis->arena, value_count, sizeof(demand_t));
   if (kernels == NULL || values == NULL || demands == NULL) {
-    return onednn_fail(analysis->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while compiling");
+    return kernel_fail(analysis->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while compiling");
   }
   for (uint32_t k = 0; k < analysis->kernel_count; k++) {
     kernels[k] = true;

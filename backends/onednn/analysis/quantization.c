@@ -11,7 +11,7 @@ typedef const onednn_analysis_t analysis_t;
 typedef const cleave_node_view_t node_t;
 
 static cleave_status_t refuse(analysis_t *analysis, node_t *node, const char *why) {
-  return onednn_fail(analysis->message, CLEAVE_ERROR_UNSUPPORTED, "%s '%s': %s", node->op,
+  return kernel_fail(analysis->message, CLEAVE_ERROR_UNSUPPORTED, "%s '%s': %s", node->op,
                      onednn_node_name(node), why);
 }
 
@@ -29,7 +29,7 @@ static cleave_status_t read_scales(analysis_t *analysis, node_t *node, const cle
                                    onednn_quantization_t *out) {
   float *scales = kernel_arena_allocate(analysis->arena, (size_t)out->count, sizeof(float));
   if (scales == NULL) {
-    return onednn_fail(analysis->message, CLEAVE_ERROR_OUT_OF_MEMORY,
+    return kernel_fail(analysis->message, CLEAVE_ERROR_OUT_OF_MEMORY,
                        "out of memory while analysing a region");
   }
   onednn_floats(scale, scales, (size_t)out->count);
@@ -98,7 +98,7 @@ static cleave_status_t read_zeros(analysis_t *analysis, node_t *node, const clea
   }
   out->zeros = zeros;
   return zeros != NULL ? CLEAVE_OK
-                       : onednn_fail(analysis->message, CLEAVE_ERROR_OUT_OF_MEMORY,
+                       : kernel_fail(analysis->message, CLEAVE_ERROR_OUT_OF_MEMORY,
                                      "out of memory while analysing a region");
 }
 
@@ -202,7 +202,7 @@ static cleave_status_t check_weights(analysis_t *analysis, node_t *node) {
   const char *saturates = onednn_bytes_saturate();
   return saturates == NULL || (onednn_is_constant(integers) && are_small(integers))
              ? CLEAVE_OK
-             : onednn_fail(analysis->message, CLEAVE_ERROR_UNSUPPORTED,
+             : kernel_fail(analysis->message, CLEAVE_ERROR_UNSUPPORTED,
                            "%s '%s': %s, without which weights beyond 64, or not constant, would saturate",
                            node->op, onednn_node_name(node), saturates);
 }

@@ -55,7 +55,7 @@ static cleave_status_t check_values(const onednn_unit_t *unit) {
   for (uint32_t k = 0; k < unit->count; k++) {
     const cleave_node_view_t *node = unit_node(unit, k);
     if (node->domain[0] != '\0' && strcmp(node->domain, "cleave") != 0) {
-      return onednn_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
+      return kernel_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
                          "oneDNN does not know operator %s of domain '%s'", node->op, node->domain);
     }
     for (uint32_t s = 0; s < node->input_count + node->output_count; s++) {
@@ -72,13 +72,13 @@ static cleave_status_t check_values(const onednn_unit_t *unit) {
       bool parameter = constant && s > 0 && dtype != CLEAVE_DTYPE_F16 && dtype != CLEAVE_DTYPE_BF16;
       bool byte = onednn_type_is_byte(onednn_type_of(dtype)) && takes_bytes(node, s);
       if (dtype != CLEAVE_DTYPE_F32 && !byte && !parameter && !unused) {
-        return onednn_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
+        return kernel_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
                            "%s '%s': value '%s' is not float32", node->op, onednn_node_name(node),
                            value->name);
       }
       for (int32_t d = 0; !constant && d < value->tensor.rank; d++) {
         if (value->tensor.dims[d] == 0) {
-          return onednn_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
+          return kernel_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
                              "%s '%s': value '%s' has no elements", node->op, onednn_node_name(node),
                              value->name);
         }
@@ -109,7 +109,7 @@ static cleave_status_t check_interior(const onednn_unit_t *unit, uint32_t value)
   if (!onednn_unit_leaks(unit, value)) {
     return CLEAVE_OK;
   }
-  return onednn_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
+  return kernel_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
                      "value '%s' inside the fusion is also used outside",
                      unit->analysis->region->values[value].name);
 }
@@ -136,7 +136,7 @@ static cleave_status_t check_growth(const onednn_unit_t *unit, const onednn_kern
     onednn_shape_t operand = onednn_shape_of(&region->values[kernel->posts[p].operand]);
     onednn_shape_t result = onednn_shape_of(&region->values[node->outputs[0]]);
     if (!onednn_shape_fits(&operand, &shape) || grows(&shape, &result)) {
-      return onednn_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
+      return kernel_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
                          "%s '%s': its operand '%s' would enlarge the result", node->op,
                          onednn_node_name(node), region->values[kernel->posts[p].operand].name);
     }
@@ -161,7 +161,7 @@ static cleave_status_t extend(onednn_unit_t *unit, onednn_kernel_t *kernel) {
       while (unit->taken[rest]) {
         rest++;
       }
-      return onednn_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
+      return kernel_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
                          "%s '%s' does not follow from '%s': one primitive of oneDNN cannot compute both",
                          unit_node(unit, rest)->op, onednn_node_name(unit_node(unit, rest)),
                          region->values[current].name);
@@ -171,7 +171,7 @@ static cleave_status_t extend(onednn_unit_t *unit, onednn_kernel_t *kernel) {
     }
     if (readers > 1) {
       const cleave_node_view_t *reader = unit_node(unit, next);
-      return onednn_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
+      return kernel_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
                          "%s '%s' is the second node of the fusion that reads '%s', and a chain of post-ops "
                          "reads it once; rules/canonical.lua finds activations that are spelled out",
                          reader->op, onednn_node_name(reader), region->values[current].name);
@@ -244,7 +244,7 @@ static cleave_status_t fold_pad(onednn_unit_t *unit, onednn_kernel_t *kernel) {
       strcmp(cleave_view_string(main, "auto_pad", "NOTSET"), "NOTSET") != 0 ||
       !onednn_pads_of(region, node, rank, pads) || pads[0] != 0 || pads[1] != 0 || pads[rank] != 0 ||
       pads[rank + 1] != 0 || onednn_use_count(unit->analysis, kernel->source) != 1) {
-    return onednn_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
+    return kernel_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
                        "%s '%s' cannot be computed inside %s '%s'", node->op, onednn_node_name(node),
                        main->op, onednn_node_name(main));
   }
@@ -264,7 +264,7 @@ static cleave_status_t recognise_primitive(onednn_unit_t *unit, onednn_kernel_t 
   kernel->output = node->outputs[0];
   for (uint32_t s = 1; s < node->input_count && kernel->kind <= ONEDNN_PRODUCT; s++) {
     if (node->inputs[s] == CLEAVE_INDEX_NONE && s == 1) {
-      return onednn_fail(unit->analysis->message, CLEAVE_ERROR_INVALID_ARGUMENT,
+      return kernel_fail(unit->analysis->message, CLEAVE_ERROR_INVALID_ARGUMENT,
                          "%s '%s': input 1 is left out", node->op, onednn_node_name(node));
     }
   }
@@ -282,7 +282,7 @@ static cleave_status_t recognise_primitive(onednn_unit_t *unit, onednn_kernel_t 
   ONEDNN_TRY(fold_pad(unit, kernel));
   if (onednn_unit_makes(unit, kernel->source) ||
       (kernel->weights != CLEAVE_INDEX_NONE && onednn_unit_makes(unit, kernel->weights))) {
-    return onednn_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
+    return kernel_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
                        "%s '%s': the producer of its input cannot be computed inside it", node->op,
                        onednn_node_name(node));
   }
@@ -291,7 +291,7 @@ static cleave_status_t recognise_primitive(onednn_unit_t *unit, onednn_kernel_t 
     next++;
   }
   if (!operator_entry->takes_posts && next < unit->count) {
-    return onednn_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
+    return kernel_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
                        "oneDNN has no post-op for %s after %s: node '%s'", unit_node(unit, next)->op,
                        node->op, onednn_node_name(unit_node(unit, next)));
   }
@@ -318,7 +318,7 @@ static cleave_status_t recognise_pointwise(onednn_unit_t *unit, onednn_kernel_t 
   cleave_message_t other = {.text = ""};
   cleave_status_t status = CLEAVE_ERROR_UNSUPPORTED;
   if (!onednn_pointwise_known(first)) {
-    return onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED, "oneDNN has no primitive for %s: node '%s'",
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "oneDNN has no primitive for %s: node '%s'",
                        first->op, onednn_node_name(first));
   }
   uint32_t slots = onednn_pointwise_arithmetic(first) ? 2 : 1;
@@ -359,7 +359,7 @@ static cleave_status_t check_program(const onednn_unit_t *unit, const kernel_low
   uint32_t inputs = lowered->program->input_count;
   uint32_t count = inputs + lowered->program->output_count;
   if (count > MAX_TENSORS || lowered->program->output_count == 0) {
-    return onednn_fail(analysis->message, CLEAVE_ERROR_UNSUPPORTED,
+    return kernel_fail(analysis->message, CLEAVE_ERROR_UNSUPPORTED,
                        "%s '%s': the fusion has %u operands and results, expected at most %d",
                        unit_node(unit, 0)->op, onednn_node_name(unit_node(unit, 0)), (unsigned)count,
                        MAX_TENSORS);
@@ -369,7 +369,7 @@ static cleave_status_t check_program(const onednn_unit_t *unit, const kernel_low
         &analysis->region->values[k < inputs ? lowered->inputs[k] : lowered->outputs[k - inputs]];
     bool is_float = value->tensor.dtype == CLEAVE_DTYPE_F32;
     if (!is_float || cleave_view_element_count(&value->tensor) == 0) {
-      return onednn_fail(analysis->message, CLEAVE_ERROR_UNSUPPORTED, "%s '%s': value '%s' %s",
+      return kernel_fail(analysis->message, CLEAVE_ERROR_UNSUPPORTED, "%s '%s': value '%s' %s",
                          unit_node(unit, 0)->op, onednn_node_name(unit_node(unit, 0)), value->name,
                          is_float ? "has no elements" : "is not float32");
     }
@@ -429,7 +429,7 @@ static cleave_status_t recognise_chain(onednn_unit_t *unit, onednn_kernel_t *ker
   bool shuffled = false;
   reset(unit, kernel);
   if (unit->count == 0) {
-    return onednn_fail(unit->analysis->message, CLEAVE_ERROR_INVALID_ARGUMENT, "a fusion without nodes");
+    return kernel_fail(unit->analysis->message, CLEAVE_ERROR_INVALID_ARGUMENT, "a fusion without nodes");
   }
   ONEDNN_TRY(check_values(unit));
   ONEDNN_TRY(onednn_quantization_check(unit));
@@ -444,7 +444,7 @@ static cleave_status_t recognise_chain(onednn_unit_t *unit, onednn_kernel_t *ker
       continue;
     }
     if (found != NULL) {
-      return onednn_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
+      return kernel_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
                          "%s '%s' and %s '%s' are two primitives of oneDNN", unit_node(unit, main)->op,
                          onednn_node_name(unit_node(unit, main)), node->op, onednn_node_name(node));
     }

@@ -169,11 +169,11 @@ cleave_status_t onednn_recognise_shuffle(onednn_unit_t *unit, onednn_kernel_t *k
   }
   onednn_shuffle_t *shuffle = kernel_arena_allocate(unit->analysis->arena, 1, sizeof(*shuffle));
   if (shuffle == NULL) {
-    return onednn_fail(unit->analysis->message, CLEAVE_ERROR_OUT_OF_MEMORY,
+    return kernel_fail(unit->analysis->message, CLEAVE_ERROR_OUT_OF_MEMORY,
                        "out of memory while analysing a region");
   }
   if (!follow(unit, transpose, shuffle)) {
-    return onednn_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
+    return kernel_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
                        "Transpose '%s' and the views around it are not a shuffle of the channels of images",
                        onednn_node_name(transpose));
   }

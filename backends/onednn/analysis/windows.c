@@ -19,12 +19,12 @@ static cleave_status_t check_list(const cleave_node_view_t *node, const char *na
     return CLEAVE_OK;
   }
   if (count != expected) {
-    return onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s '%s': expected %u %s, found %u", node->op,
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s '%s': expected %u %s, found %u", node->op,
                        onednn_node_name(node), (unsigned)expected, name, (unsigned)count);
   }
   for (uint32_t k = 0; k < count; k++) {
     if (list[k] < least || list[k] > largest) {
-      return onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
                          "%s '%s': %s has %lld, which oneDNN does not take", node->op, onednn_node_name(node),
                          name, (long long)list[k]);
     }
@@ -47,7 +47,7 @@ cleave_status_t onednn_window_check(const cleave_node_view_t *node, int32_t spat
       return CLEAVE_OK;
     }
   }
-  return onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s '%s': auto_pad '%s' is unknown", node->op,
+  return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s '%s': auto_pad '%s' is unknown", node->op,
                      onednn_node_name(node), mode);
 }
 
@@ -62,7 +62,7 @@ static cleave_status_t start(const cleave_node_view_t *node, const int64_t *kern
   memset(window, 0, sizeof(*window));
   window->rank = in->rank - 2;
   if (in->rank < 3 || in->rank > 5 || out->rank != in->rank) {
-    return onednn_fail(message, CLEAVE_ERROR_SHAPE, "%s '%s': expected ranks 3 to 5, found %d and %d",
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%s '%s': expected ranks 3 to 5, found %d and %d",
                        node->op, onednn_node_name(node), (int)in->rank, (int)out->rank);
   }
   for (int32_t d = 0; d < window->rank; d++) {
@@ -73,7 +73,7 @@ static cleave_status_t start(const cleave_node_view_t *node, const int64_t *kern
     window->dilated = window->dilated || window->dilations[d] != 0;
     if (window->kernel[d] < 1 || window->kernel[d] > largest || in->dims[d + 2] > largest * 4 ||
         out->dims[d + 2] > largest * 4) {
-      return onednn_fail(message, CLEAVE_ERROR_SHAPE, "%s '%s': its window or image is out of range",
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%s '%s': its window or image is out of range",
                          node->op, onednn_node_name(node));
     }
   }
@@ -127,7 +127,7 @@ cleave_status_t onednn_window_forward(const cleave_node_view_t *node, const int6
     }
     window->pad_end[d] = reach - window->pad_begin[d];
     if (!gives_output(node, window, d, same, in->dims[d + 2], out->dims[d + 2], extra)) {
-      return onednn_fail(message, CLEAVE_ERROR_SHAPE, "%s '%s': its window does not give the output shape",
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%s '%s': its window does not give the output shape",
                          node->op, onednn_node_name(node));
     }
   }
@@ -153,7 +153,7 @@ cleave_status_t onednn_window_transposed(const cleave_node_view_t *node, const i
     }
     window->pad_end[d] = whole - out->dims[d + 2] - window->pad_begin[d];
     if (window->pad_end[d] <= -window->strides[d]) {
-      return onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
                          "ConvTranspose '%s': its output padding reaches past the stride",
                          onednn_node_name(node));
     }
@@ -310,7 +310,7 @@ static bool nearest_agrees(const cleave_node_view_t *node, int64_t in, int64_t o
 }
 
 static cleave_status_t refuse(const cleave_node_view_t *node, const char *why, cleave_message_t *message) {
-  return onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED, "Resize '%s': %s", onednn_node_name(node), why);
+  return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "Resize '%s': %s", onednn_node_name(node), why);
 }
 
 // oneDNN's factor is out / in; a scale that is not would sample elsewhere.

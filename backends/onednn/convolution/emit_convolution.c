@@ -88,7 +88,7 @@ static cleave_status_t prepare(onednn_plan_t *plan, const onednn_kernel_t *kerne
   ONEDNN_TRY(onednn_convolution_weights(plan, kernel, transposed, &view));
   float *scale = kernel_arena_allocate(plan->arena, (size_t)view.outputs, 2 * sizeof(float));
   if (scale == NULL) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while packing weights");
+    return kernel_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while packing weights");
   }
   float *shift = scale + view.outputs;
   onednn_shape_t channels = {.rank = 1, .dims = {view.outputs}};
@@ -97,7 +97,7 @@ static cleave_status_t prepare(onednn_plan_t *plan, const onednn_kernel_t *kerne
   }
   if (shape->dims[1] != view.outputs ||
       (bias != NULL && cleave_view_element_count(&bias->tensor) != view.outputs)) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "%s '%s': expected %lld output channels", node->op,
+    return kernel_fail(plan->message, CLEAVE_ERROR_SHAPE, "%s '%s': expected %lld output channels", node->op,
                        onednn_node_name(node), (long long)view.outputs);
   }
   bool foldable = onednn_is_constant(&plan->region->values[kernel->weights]);

@@ -14,7 +14,7 @@ cleave_status_t onednn_convolution_weights(onednn_plan_t *plan, const onednn_ker
   if (own.rank < 3 || own.rank > 5 || x.rank != own.rank || view->groups < 1 ||
       own.dims[0] % view->groups != 0 || x.dims[1] % view->groups != 0 ||
       (transposed ? own.dims[0] != x.dims[1] : own.dims[1] * view->groups != x.dims[1])) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "%s '%s': its weights do not fit its data",
+    return kernel_fail(plan->message, CLEAVE_ERROR_SHAPE, "%s '%s': its weights do not fit its data",
                        node->op, onednn_node_name(node));
   }
   int64_t area = 1;
@@ -52,7 +52,7 @@ cleave_status_t onednn_convolution_window(onednn_plan_t *plan, const onednn_kern
   const int64_t *extra = NULL;
   if (kernel->pad_node != CLEAVE_INDEX_NONE) {
     if (!onednn_pads_of(plan->region, &plan->region->nodes[kernel->pad_node], x->rank, pads)) {
-      return onednn_fail(plan->message, CLEAVE_ERROR_INTERNAL, "the pads of '%s' are gone",
+      return kernel_fail(plan->message, CLEAVE_ERROR_INTERNAL, "the pads of '%s' are gone",
                          onednn_node_name(node));
     }
     extra = pads + 2;
@@ -102,7 +102,7 @@ cleave_status_t onednn_convolution_scaled(onednn_plan_t *plan, const onednn_kern
   const cleave_value_view_t *weights = &plan->region->values[kernel->weights];
   scaling_t *scaling = kernel_arena_allocate(plan->arena, 1, sizeof(*scaling));
   if (scaling == NULL) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while packing weights");
+    return kernel_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while packing weights");
   }
   int64_t outputs = view->outputs / view->groups;
   int64_t rest = onednn_shape_count(&view->shape) / view->outputs;

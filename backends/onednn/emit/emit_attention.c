@@ -72,7 +72,7 @@ static cleave_status_t read_strides(onednn_plan_t *plan, onednn_tensor_t *tensor
 }
 
 static cleave_status_t refuse_shapes(onednn_plan_t *plan, const cleave_node_view_t *node, const char *what) {
-  return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "%s '%s': the shapes of %s do not fit", node->op,
+  return kernel_fail(plan->message, CLEAVE_ERROR_SHAPE, "%s '%s': the shapes of %s do not fit", node->op,
                      onednn_node_name(node), what);
 }
 
@@ -174,7 +174,7 @@ cleave_status_t onednn_emit_attention(onednn_plan_t *plan, const onednn_kernel_t
   context->slots = context->items < plan->threads ? context->items : plan->threads;
   context->scratch = kernel_attention_scratch(attention);
   if (context->scratch == 0) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_LIMIT, "%s '%s': its heads are too large", node->op,
+    return kernel_fail(plan->message, CLEAVE_ERROR_LIMIT, "%s '%s': its heads are too large", node->op,
                        onednn_node_name(node));
   }
   onednn_plan_scratch(plan, context->scratch * (size_t)context->slots * sizeof(float),

@@ -72,7 +72,7 @@ static cleave_status_t align_inputs(onednn_plan_t *plan, const cleave_node_view_
     onednn_shape_t shape = onednn_layout_shape(&concat->tensors[k].layout);
     onednn_layout_t like;
     if (shape.rank != model.ndims) {
-      return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "Concat '%s': its inputs differ in rank",
+      return kernel_fail(plan->message, CLEAVE_ERROR_SHAPE, "Concat '%s': its inputs differ in rank",
                          onednn_node_name(node));
     }
     if (!onednn_layout_like(&model, &shape, &like)) {
@@ -116,7 +116,7 @@ static cleave_status_t copy_parts(onednn_plan_t *plan, const onednn_kernel_t *ke
     size_t offset = 0;
     if (part.rank != shape.rank ||
         !onednn_layout_slice(&result.layout, starts, NULL, &part, &target.layout, &offset)) {
-      return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "Concat '%s': its inputs do not make its output",
+      return kernel_fail(plan->message, CLEAVE_ERROR_SHAPE, "Concat '%s': its inputs do not make its output",
                          onednn_node_name(&plan->region->nodes[kernel->node]));
     }
     target.offset += offset;
@@ -209,10 +209,10 @@ cleave_status_t onednn_emit_concat(onednn_plan_t *plan, const onednn_kernel_t *k
   concat.arguments =
       kernel_arena_allocate(plan->arena, (size_t)node->input_count + 1, sizeof(onednn_argument_t));
   if (concat.tensors == NULL || concat.layouts == NULL || concat.arguments == NULL) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while compiling");
+    return kernel_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while compiling");
   }
   if (concat.axis < 0 || node->input_count > 1024) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED, "Concat '%s': its axis or number of inputs",
+    return kernel_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED, "Concat '%s': its axis or number of inputs",
                        onednn_node_name(node));
   }
   bool done = false;

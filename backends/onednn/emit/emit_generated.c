@@ -98,7 +98,7 @@ static cleave_status_t choose_space(onednn_plan_t *plan, const kernel_lowered_t 
     }
   }
   return follows(&plain, out_space) ? CLEAVE_OK
-                                    : onednn_fail(plan->message, CLEAVE_ERROR_INTERNAL,
+                                    : kernel_fail(plan->message, CLEAVE_ERROR_INTERNAL,
                                                   "region '%s': a plain tensor has gaps", plan->region->name);
 }
 

@@ -84,7 +84,7 @@ static cleave_status_t fetch_vector(onednn_plan_t *plan, uint32_t value, int64_t
   onednn_shape_t shape = {.rank = 1, .dims = {count}};
   onednn_tensor_t tensor;
   if (onednn_shape_count(&own) != count) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED,
+    return kernel_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED,
                        "layer normalization: expected %lld elements in '%s'", (long long)count,
                        plan->region->values[value].name);
   }
@@ -99,7 +99,7 @@ cleave_status_t onednn_emit_layer_normalization(onednn_plan_t *plan, const onedn
   norm_context_t context = {.epsilon = kernel->epsilon};
   onednn_shape_t merged = {.rank = 2, .dims = {1, 1}};
   if (axis < 0) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "layer normalization: its axis is out of range");
+    return kernel_fail(plan->message, CLEAVE_ERROR_SHAPE, "layer normalization: its axis is out of range");
   }
   for (int32_t d = 0; d < x.rank; d++) {
     merged.dims[d < axis ? 0 : 1] *= x.dims[d];
@@ -129,7 +129,7 @@ cleave_status_t onednn_emit_softmax(onednn_plan_t *plan, const onednn_kernel_t *
       .axis = axis,
       .algorithm = onednn_node_is(node, "LogSoftmax") ? dnnl_softmax_log : dnnl_softmax_accurate};
   if (axis < 0) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "%s '%s': its axis is out of range", node->op,
+    return kernel_fail(plan->message, CLEAVE_ERROR_SHAPE, "%s '%s': its axis is out of range", node->op,
                        onednn_node_name(node));
   }
   ONEDNN_TRY(onednn_emit_dense(plan, kernel->source, false, &context.source));

@@ -322,7 +322,7 @@ static cleave_status_t emit_binary(onednn_plan_t *plan, chain_t *chain) {
   onednn_shape_t own = onednn_layout_shape(&chain->current.layout);
   onednn_shape_t other = onednn_layout_shape(&operand.layout);
   if (!broadcast_result(&own, &other, &shape)) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "'%s': its operands do not broadcast",
+    return kernel_fail(plan->message, CLEAVE_ERROR_SHAPE, "'%s': its operands do not broadcast",
                        onednn_node_name(&plan->region->nodes[post->node]));
   }
   onednn_shape_t own_padded = onednn_shape_pad(&own, shape.rank);

@@ -62,7 +62,7 @@ static cleave_status_t make_window(onednn_plan_t *plan, const onednn_kernel_t *k
   *include_padding = cleave_view_int(node, "count_include_pad", 0) != 0;
   if (kernel->pad_node != CLEAVE_INDEX_NONE) {
     if (!onednn_pads_of(plan->region, &plan->region->nodes[kernel->pad_node], x->rank, pads)) {
-      return onednn_fail(plan->message, CLEAVE_ERROR_INTERNAL, "the pads of '%s' are gone",
+      return kernel_fail(plan->message, CLEAVE_ERROR_INTERNAL, "the pads of '%s' are gone",
                          onednn_node_name(node));
     }
     extra = pads + 2;

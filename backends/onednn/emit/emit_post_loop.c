@@ -40,7 +40,7 @@ static cleave_status_t emit_binary(onednn_plan_t *plan, const onednn_tensor_t *s
   for (int32_t d = 0; d < rank; d++) {
     shape.dims[d] = shapes[0].dims[d] == 1 ? shapes[1].dims[d] : shapes[0].dims[d];
     if (shapes[1].dims[d] != 1 && shapes[1].dims[d] != shape.dims[d]) {
-      return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "'%s': its operands do not broadcast",
+      return kernel_fail(plan->message, CLEAVE_ERROR_SHAPE, "'%s': its operands do not broadcast",
                          onednn_node_name(&plan->region->nodes[post->node]));
     }
   }

@@ -69,7 +69,7 @@ static cleave_status_t scale_weights(onednn_plan_t *plan, uint32_t value, bool t
   const cleave_value_view_t *weights = &plan->region->values[value];
   scaling_t *scaling = kernel_arena_allocate(plan->arena, 1, sizeof(*scaling));
   if (scaling == NULL) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while packing weights");
+    return kernel_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while packing weights");
   }
   *scaling = (scaling_t){
       .weights = weights, .shape = onednn_plan_shape(plan, value), .transposed = transposed, .scale = scale};
@@ -195,7 +195,7 @@ static cleave_status_t run_matrix(onednn_plan_t *plan, const onednn_kernel_t *ke
     request.result = onednn_layout_plain(&product->kernel);
   }
   if (!onednn_layout_transpose(&context->weights_tensor.layout, swap, &request.weights.layout)) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_INTERNAL, "a matrix cannot be transposed");
+    return kernel_fail(plan->message, CLEAVE_ERROR_INTERNAL, "a matrix cannot be transposed");
   }
   ONEDNN_TRY(onednn_plan_reshape(plan, &request.weights, &panels, &request.weights));
   return onednn_emit_matrix(plan, kernel, &request);

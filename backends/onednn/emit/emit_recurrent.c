@@ -64,7 +64,7 @@ static cleave_status_t read_sizes(onednn_plan_t *plan, const cleave_node_view_t 
   onednn_shape_t r = onednn_plan_shape(plan, node->inputs[R]);
   int32_t time = layer->recurrent.batch_first ? 1 : 0;
   if (x.rank != 3 || w.rank != 3 || r.rank != 3 || x.dims[2] != w.dims[2]) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "%s '%s': the shapes of X, W and R do not fit",
+    return kernel_fail(plan->message, CLEAVE_ERROR_SHAPE, "%s '%s': the shapes of X, W and R do not fit",
                        node->op, onednn_node_name(node));
   }
   layer->sizes = (cpu_recurrent_sizes_t){
@@ -87,7 +87,7 @@ static cleave_status_t read_sizes(onednn_plan_t *plan, const cleave_node_view_t 
     }
     onednn_shape_t shape = onednn_plan_shape(plan, value);
     if ((double)onednn_shape_count(&shape) != (is_input ? inputs : outputs)[place]) {
-      return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "%s '%s': %s %u has %lld elements, expected %.0f",
+      return kernel_fail(plan->message, CLEAVE_ERROR_SHAPE, "%s '%s': %s %u has %lld elements, expected %.0f",
                          node->op, onednn_node_name(node), is_input ? "input" : "output", (unsigned)place,
                          (long long)onednn_shape_count(&shape), (is_input ? inputs : outputs)[place]);
     }
@@ -112,7 +112,7 @@ static cleave_status_t read_weights(onednn_plan_t *plan, const cleave_node_view_
     size_t count = (size_t)cleave_view_element_count(&view->tensor);
     float *copy = kernel_arena_allocate(plan->arena, count, sizeof(float));
     if (copy == NULL) {
-      return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "%s '%s': no memory for its weights",
+      return kernel_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "%s '%s': no memory for its weights",
                          node->op, onednn_node_name(node));
     }
     onednn_floats(view, copy, count);
@@ -132,7 +132,7 @@ static cleave_status_t pack(onednn_plan_t *plan, const cleave_node_view_t *node,
   const cpu_recurrent_t *recurrent = &layer->recurrent;
   weights_t *weights = kernel_arena_allocate(plan->arena, 1, sizeof(*weights));
   if (weights == NULL) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while compiling");
+    return kernel_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while compiling");
   }
   *weights = (weights_t){.recurrent = *recurrent, .sizes = layer->sizes};
   const uint64_t form[] = {0x7265637572,
@@ -167,13 +167,13 @@ cleave_status_t onednn_emit_recurrent(onednn_plan_t *plan, const onednn_kernel_t
   uint32_t count = 0;
   layer_t *layer = kernel_arena_allocate(plan->arena, 1, sizeof(*layer));
   if (layer == NULL) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while compiling");
+    return kernel_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while compiling");
   }
   ONEDNN_TRY(cpu_recurrent_read(node, &layer->recurrent, plan->message));
   ONEDNN_TRY(read_sizes(plan, node, layer));
   size_t scratch_bytes = cpu_recurrent_scratch_f32(&layer->recurrent, &layer->sizes, true);
   if (scratch_bytes > SIZE_MAX / 64) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_LIMIT, "%s '%s': its workspace is too large", node->op,
+    return kernel_fail(plan->message, CLEAVE_ERROR_LIMIT, "%s '%s': its workspace is too large", node->op,
                        onednn_node_name(node));
   }
   ONEDNN_TRY(onednn_plan_fetch(plan, node->inputs[X], &arguments[count].tensor));

@@ -82,7 +82,7 @@ cleave_status_t onednn_emit_reduction(onednn_plan_t *plan, const onednn_kernel_t
   onednn_shape_t from;
   onednn_shape_t to;
   if (!onednn_reduced_axes(plan->region, node, x.rank, axes)) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED, "%s '%s': its axes are not constant",
+    return kernel_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED, "%s '%s': its axes are not constant",
                        node->op, onednn_node_name(node));
   }
   for (size_t k = 0; k < sizeof(reductions) / sizeof(reductions[0]); k++) {
@@ -188,7 +188,7 @@ cleave_status_t onednn_emit_prelu(onednn_plan_t *plan, const onednn_kernel_t *ke
   onednn_shape_t slope = onednn_plan_shape(plan, node->inputs[1]);
   map_context_t context = {.algorithm = dnnl_eltwise_relu};
   if (slope.rank > shape.rank || !onednn_shape_fits(&slope, &shape)) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE,
+    return kernel_fail(plan->message, CLEAVE_ERROR_SHAPE,
                        "PRelu '%s': its slope does not broadcast to the data", onednn_node_name(node));
   }
   slope = onednn_shape_pad(&slope, shape.rank);

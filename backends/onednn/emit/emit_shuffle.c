@@ -56,7 +56,7 @@ static cleave_status_t emit_pixels(onednn_plan_t *plan, const onednn_kernel_t *k
   onednn_tensor_t results[ONEDNN_SHUFFLE_VALUES];
   int64_t apart[ONEDNN_SHUFFLE_VALUES] = {0};
   if (context == NULL) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while compiling");
+    return kernel_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while compiling");
   }
   context->groups = shuffle->groups;
   context->part_count = shuffle->part_count;
@@ -130,7 +130,7 @@ static cleave_status_t emit_planes(onednn_plan_t *plan, const onednn_kernel_t *k
                           .buffer = result.buffer,
                           .offset = result.offset + (size_t)(g * plane) * sizeof(float)};
     if (!cut(&sources[places[g].source], places[g].channel, channels, &from)) {
-      return onednn_fail(plan->message, CLEAVE_ERROR_INTERNAL, "'%s': a group of channels is not a view",
+      return kernel_fail(plan->message, CLEAVE_ERROR_INTERNAL, "'%s': a group of channels is not a view",
                          onednn_node_name(&plan->region->nodes[kernel->node]));
     }
     ONEDNN_TRY(onednn_plan_copy(plan, &from, &to));
@@ -138,7 +138,7 @@ static cleave_status_t emit_planes(onednn_plan_t *plan, const onednn_kernel_t *k
   for (uint32_t k = 0; k < shuffle->part_count; k++) {
     onednn_tensor_t part;
     if (!cut(&result, shuffle->starts[k], onednn_plan_shape(plan, shuffle->parts[k]).dims[1], &part)) {
-      return onednn_fail(plan->message, CLEAVE_ERROR_INTERNAL, "'%s': a part of its channels is not a view",
+      return kernel_fail(plan->message, CLEAVE_ERROR_INTERNAL, "'%s': a part of its channels is not a view",
                          onednn_node_name(&plan->region->nodes[kernel->node]));
     }
     ONEDNN_TRY(onednn_plan_bind(plan, shuffle->parts[k], &part));

@@ -18,7 +18,7 @@ cleave_status_t onednn_emit_transpose(onednn_plan_t *plan, const onednn_kernel_t
   ONEDNN_TRY(onednn_plan_stored(plan, kernel->source, &source));
   onednn_tensor_t view = source;
   if (!onednn_transpose_order(node, source.layout.ndims, order)) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED,
+    return kernel_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED,
                        "Transpose '%s': its perm is not a permutation", onednn_node_name(node));
   }
   if (!onednn_layout_transpose(&source.layout, order, &view.layout)) {
@@ -26,7 +26,7 @@ cleave_status_t onednn_emit_transpose(onednn_plan_t *plan, const onednn_kernel_t
     ONEDNN_TRY(onednn_plan_plain(plan, &source, &plain));
     view = plain;
     if (!onednn_layout_transpose(&plain.layout, order, &view.layout)) {
-      return onednn_fail(plan->message, CLEAVE_ERROR_INTERNAL, "Transpose '%s': no strides for it",
+      return kernel_fail(plan->message, CLEAVE_ERROR_INTERNAL, "Transpose '%s': no strides for it",
                          onednn_node_name(node));
     }
   }
@@ -42,7 +42,7 @@ static cleave_status_t bind_slice(onednn_plan_t *plan, const onednn_tensor_t *so
   if (!onednn_layout_slice(&from.layout, starts, steps, shape, &view.layout, &offset)) {
     ONEDNN_TRY(onednn_plan_plain(plan, source, &from));
     if (!onednn_layout_slice(&from.layout, starts, steps, shape, &view.layout, &offset)) {
-      return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "value '%s': the slice is not inside its source",
+      return kernel_fail(plan->message, CLEAVE_ERROR_SHAPE, "value '%s': the slice is not inside its source",
                          plan->region->values[value].name);
     }
   }
@@ -59,7 +59,7 @@ cleave_status_t onednn_emit_slice(onednn_plan_t *plan, const onednn_kernel_t *ke
   onednn_slice_t slice;
   onednn_tensor_t source;
   if (y.rank != x.rank || !onednn_slice_of(plan->region, node, &x, &slice)) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED,
+    return kernel_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED,
                        "Slice '%s': its starts, axes or steps are not constant, or out of range",
                        onednn_node_name(node));
   }
@@ -75,12 +75,12 @@ cleave_status_t onednn_emit_gather(onednn_plan_t *plan, const onednn_kernel_t *k
   double index = 0;
   onednn_tensor_t source;
   if (axis < 0 || !onednn_scalar(&plan->region->values[node->inputs[1]], &index)) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED, "Gather '%s': its index is not one constant",
+    return kernel_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED, "Gather '%s': its index is not one constant",
                        onednn_node_name(node));
   }
   starts[axis] = (int64_t)index < 0 ? (int64_t)index + part.dims[axis] : (int64_t)index;
   if (starts[axis] < 0 || starts[axis] >= part.dims[axis]) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "Gather '%s': its index is out of range",
+    return kernel_fail(plan->message, CLEAVE_ERROR_SHAPE, "Gather '%s': its index is out of range",
                        onednn_node_name(node));
   }
   part.dims[axis] = 1;
@@ -95,14 +95,14 @@ cleave_status_t onednn_emit_split(onednn_plan_t *plan, const onednn_kernel_t *ke
   ONEDNN_TRY(onednn_plan_stored(plan, kernel->source, &source));
   int32_t axis = onednn_axis(cleave_view_int(node, "axis", 0), source.layout.ndims);
   if (axis < 0) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "Split '%s': its axis is out of range",
+    return kernel_fail(plan->message, CLEAVE_ERROR_SHAPE, "Split '%s': its axis is out of range",
                        onednn_node_name(node));
   }
   const cleave_value_view_t *given = cleave_view_input(plan->region, node, 1);
   int64_t sizes[CLEAVE_MAX_RANK];
   uint32_t size_count = 0;
   if (given != NULL && !onednn_integers(given, sizes, &size_count)) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED, "Split '%s': its sizes are not constant",
+    return kernel_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED, "Split '%s': its sizes are not constant",
                        onednn_node_name(node));
   }
   // Equal parts are rounded up, and the last is what remains.
@@ -112,7 +112,7 @@ cleave_status_t onednn_emit_split(onednn_plan_t *plan, const onednn_kernel_t *ke
     if (node->outputs[k] != CLEAVE_INDEX_NONE) {
       onednn_shape_t shape = onednn_plan_shape(plan, node->outputs[k]);
       if (shape.rank != source.layout.ndims) {
-        return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "Split '%s': the rank of output %u",
+        return kernel_fail(plan->message, CLEAVE_ERROR_SHAPE, "Split '%s': the rank of output %u",
                            onednn_node_name(node), (unsigned)k);
       }
       ONEDNN_TRY(bind_slice(plan, &source, starts, NULL, &shape, node->outputs[k]));

@@ -55,7 +55,7 @@ cleave_status_t onednn_fold_posts(onednn_plan_t *plan, const onednn_kernel_t *ke
   float *factors = kernel_arena_allocate(plan->arena, (size_t)channels, 2 * sizeof(float));
   *folded = 0;
   if (factors == NULL) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while folding");
+    return kernel_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while folding");
   }
   float *offsets = factors + channels;
   for (uint32_t k = 0; k < kernel->post_count; k++) {

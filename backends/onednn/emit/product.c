@@ -141,7 +141,7 @@ cleave_status_t onednn_product_matrix(onednn_plan_t *plan, const onednn_tensor_t
   if (transposed && !onednn_layout_transpose(&matrix.layout, swap, &out->layout)) {
     ONEDNN_TRY(onednn_plan_plain(plan, &matrix, out));
     if (!onednn_layout_transpose(&matrix.layout, swap, &out->layout)) {
-      return onednn_fail(plan->message, CLEAVE_ERROR_INTERNAL, "a matrix cannot be transposed");
+      return kernel_fail(plan->message, CLEAVE_ERROR_INTERNAL, "a matrix cannot be transposed");
     }
   }
   return CLEAVE_OK;
@@ -150,7 +150,7 @@ cleave_status_t onednn_product_matrix(onednn_plan_t *plan, const onednn_tensor_t
 cleave_status_t onednn_product_check(const onednn_plan_t *plan, const cleave_node_view_t *node,
                                      const onednn_product_t *product) {
   if (onednn_product_last(&product->a, 1) != onednn_product_last(&product->b, 2)) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "%s '%s': inner dimensions %lld and %lld differ",
+    return kernel_fail(plan->message, CLEAVE_ERROR_SHAPE, "%s '%s': inner dimensions %lld and %lld differ",
                        node->op, onednn_node_name(node), (long long)onednn_product_last(&product->a, 1),
                        (long long)onednn_product_last(&product->b, 2));
   }
@@ -179,7 +179,7 @@ cleave_status_t onednn_product_fold(onednn_plan_t *plan, const onednn_kernel_t *
   memset(folding, 0, sizeof(*folding));
   folding->scale = kernel_arena_allocate(plan->arena, (size_t)columns, 2 * sizeof(float));
   if (folding->scale == NULL) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while packing weights");
+    return kernel_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while packing weights");
   }
   folding->shift = folding->scale + columns;
   for (int64_t c = 0; c < columns; c++) {

@@ -2,21 +2,6 @@
 // Failures and checked sizes.
 #include "onednn/library/support.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
-cleave_status_t onednn_fail(cleave_message_t *message, cleave_status_t status, const char *format, ...) {
-  if (message != NULL) {
-    va_list list;
-    va_start(list, format);
-    if (vsnprintf(message->text, sizeof(message->text), format, list) < 0) {
-      message->text[0] = '\0';
-    }
-    va_end(list);
-  }
-  return status;
-}
-
 static const char *status_text(dnnl_status_t status) {
   switch ((int)status) {
     case dnnl_success: return "success";
@@ -39,7 +24,7 @@ cleave_status_t onednn_check(dnnl_status_t status, const char *what, cleave_mess
   } else if (status == dnnl_unimplemented) {
     code = CLEAVE_ERROR_UNSUPPORTED;
   }
-  return onednn_fail(message, code, "%s: oneDNN says '%s'", what, status_text(status));
+  return kernel_fail(message, code, "%s: oneDNN says '%s'", what, status_text(status));
 }
 
 bool onednn_multiply(size_t a, size_t b, size_t *out) {

@@ -8,13 +8,8 @@
 
 #include "cleave/backend.h"
 #include "kernels/arena.h"
+#include "kernels/program.h"
 #include "onednn/library/library.h"
-
-#if defined(__GNUC__)
-#define ONEDNN_PRINTF(text, first) __attribute__((format(printf, text, first)))
-#else
-#define ONEDNN_PRINTF(text, first)
-#endif
 
 /* Returns from the enclosing function with the status of `expression` if that is a failure. */
 #define ONEDNN_TRY(expression)                 \
@@ -24,10 +19,6 @@
       return try_status;                       \
     }                                          \
   } while (0)
-
-/* Writes the line into `message` (may be NULL), cut to its size, and returns `status`. */
-cleave_status_t onednn_fail(cleave_message_t *message, cleave_status_t status, const char *format, ...)
-    ONEDNN_PRINTF(3, 4);
 
 /* CLEAVE_OK for dnnl_success; else a failure "`what`: oneDNN says ...". */
 CLEAVE_MUST_USE cleave_status_t onednn_check(dnnl_status_t status, const char *what,

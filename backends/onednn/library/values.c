@@ -168,21 +168,21 @@ cleave_status_t onednn_check_size(const cleave_value_view_t *value, cleave_messa
   const int64_t limit = (int64_t)1 << 44;
   int64_t count = 1;
   if (value->tensor.rank < 0 || value->tensor.rank > CLEAVE_MAX_RANK) {
-    return onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED, "value '%s': expected a known rank up to %d",
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "value '%s': expected a known rank up to %d",
                        value->name, CLEAVE_MAX_RANK);
   }
   for (int32_t d = 0; d < value->tensor.rank; d++) {
     int64_t dim = value->tensor.dims[d];
     if (dim < 0) {
-      return onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED, "value '%s': dimension %d is unknown",
+      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "value '%s': dimension %d is unknown",
                          value->name, (int)d);
     }
     if (dim == 0) {
-      return onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED, "value '%s': a tensor without elements",
+      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "value '%s': a tensor without elements",
                          value->name);
     }
     if (dim > limit / count) {
-      return onednn_fail(message, CLEAVE_ERROR_LIMIT, "value '%s': more than 2^44 elements", value->name);
+      return kernel_fail(message, CLEAVE_ERROR_LIMIT, "value '%s': more than 2^44 elements", value->name);
     }
     count *= dim;
   }

@@ -54,7 +54,7 @@ cleave_status_t onednn_plan_load(onednn_plan_t *plan, uint32_t value, onednn_ten
   const cleave_value_view_t *view = &plan->region->values[value];
   dnnl_data_type_t type = onednn_plan_type(plan, value);
   if (type == dnnl_data_type_undef) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED,
+    return kernel_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED,
                        "constant '%s': expected float32 or 8-bit integers", view->name);
   }
   ONEDNN_TRY(onednn_check_size(view, plan->message));

@@ -96,7 +96,7 @@ cleave_status_t onednn_normalize_vectors(onednn_plan_t *plan, uint32_t node, int
   for (uint32_t k = 1; k < 5; k++) {
     const cleave_value_view_t *vector = cleave_view_input(plan->region, view, k);
     if (cleave_view_element_count(&vector->tensor) != channels) {
-      return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "BatchNormalization '%s': expected %lld channels",
+      return kernel_fail(plan->message, CLEAVE_ERROR_SHAPE, "BatchNormalization '%s': expected %lld channels",
                          onednn_node_name(view), (long long)channels);
     }
   }
@@ -488,7 +488,7 @@ cleave_status_t onednn_fit(onednn_plan_t *plan, const onednn_request_t *request,
   cleave_status_t status = CLEAVE_OK;
   if (!fitted->declined) {
     status = settled ? emit(plan, request, &candidate, &sum, count, fitted)
-                     : onednn_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED,
+                     : kernel_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED,
                                    "%s '%s': oneDNN has no implementation", request->what,
                                    onednn_node_name(&plan->region->nodes[request->node]));
   }

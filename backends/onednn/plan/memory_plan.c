@@ -60,7 +60,7 @@ cleave_status_t onednn_plan_memory(onednn_plan_t *plan, size_t *bytes) {
   uint32_t count = 0;
   *bytes = 0;
   if (placed == NULL || by_offset == NULL) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while planning memory");
+    return kernel_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while planning memory");
   }
   for (uint32_t b = 0; b < plan->buffer_count; b++) {
     const onednn_buffer_t *buffer = &plan->buffers[b];
@@ -83,7 +83,7 @@ cleave_status_t onednn_plan_memory(onednn_plan_t *plan, size_t *bytes) {
     insert_by_offset(placed, by_offset, k, k);
     plan->buffers[placed[k].buffer].offset = placed[k].offset;
     if (!onednn_add(placed[k].offset, placed[k].bytes, &end)) {
-      return onednn_fail(plan->message, CLEAVE_ERROR_LIMIT, "region '%s': its workspace is too large",
+      return kernel_fail(plan->message, CLEAVE_ERROR_LIMIT, "region '%s': its workspace is too large",
                          plan->region->name);
     }
     *bytes = end > *bytes ? end : *bytes;

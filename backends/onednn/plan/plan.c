@@ -10,7 +10,7 @@
 #include "onednn/library/types.h"
 
 cleave_status_t onednn_plan_out_of_memory(const onednn_plan_t *plan) {
-  return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "region '%s': out of memory while compiling",
+  return kernel_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "region '%s': out of memory while compiling",
                      plan->region->name);
 }
 
@@ -129,7 +129,7 @@ static cleave_status_t bind_inputs(onednn_plan_t *plan) {
   for (uint32_t k = 0; k < plan->region->input_count; k++) {
     uint32_t value = plan->region->inputs[k];
     if (value >= plan->region->value_count) {
-      return onednn_fail(plan->message, CLEAVE_ERROR_INVALID_ARGUMENT, "region '%s': input %u is not a value",
+      return kernel_fail(plan->message, CLEAVE_ERROR_INVALID_ARGUMENT, "region '%s': input %u is not a value",
                          plan->region->name, (unsigned)k);
     }
     const cleave_value_view_t *view = &plan->region->values[value];

@@ -11,7 +11,7 @@ static cleave_status_t mark_outputs(onednn_plan_t *plan) {
   const cleave_region_view_t *region = plan->region;
   for (uint32_t k = 0; k < region->output_count; k++) {
     if (region->outputs[k] >= region->value_count) {
-      return onednn_fail(plan->message, CLEAVE_ERROR_INVALID_ARGUMENT,
+      return kernel_fail(plan->message, CLEAVE_ERROR_INVALID_ARGUMENT,
                          "region '%s': output %u is not a value", region->name, (unsigned)k);
     }
     onednn_binding_t *binding = &plan->bindings[region->outputs[k]];

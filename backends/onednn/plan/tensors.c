@@ -13,7 +13,7 @@ cleave_status_t onednn_plan_stored(onednn_plan_t *plan, uint32_t value, onednn_t
     binding->bound = true;
   }
   if (!binding->bound) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_INTERNAL, "value '%s' is used before it is made",
+    return kernel_fail(plan->message, CLEAVE_ERROR_INTERNAL, "value '%s' is used before it is made",
                        plan->region->values[value].name);
   }
   *out = binding->tensor;
@@ -186,7 +186,7 @@ static cleave_status_t dequantize(onednn_plan_t *plan, const onednn_tensor_t *te
   bool constant = buffer->place == ONEDNN_CONSTANT && buffer->data != NULL && tensor->offset == 0 &&
                   onednn_layout_is_plain(&tensor->layout);
   if (!constant && tensor->quantization->scales != NULL) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED,
+    return kernel_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED,
                        "region '%s': a constant with a scale per index of an axis is moved before it is used",
                        plan->region->name);
   }
@@ -258,7 +258,7 @@ cleave_status_t onednn_plan_reshape(onednn_plan_t *plan, const onednn_tensor_t *
   onednn_tensor_t view = *tensor;
   onednn_shape_t own = onednn_layout_shape(&tensor->layout);
   if (onednn_shape_count(&own) != onednn_shape_count(shape)) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "region '%s': a view of %lld elements as %lld",
+    return kernel_fail(plan->message, CLEAVE_ERROR_SHAPE, "region '%s': a view of %lld elements as %lld",
                        plan->region->name, (long long)onednn_shape_count(&own),
                        (long long)onednn_shape_count(shape));
   }

@@ -18,7 +18,7 @@ struct onednn_guarded {
 };
 
 static cleave_status_t out_of_memory(cleave_message_t *message) {
-  return onednn_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while making a program");
+  return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while making a program");
 }
 
 cleave_status_t onednn_guarded_create(const onednn_base_t *base, const onednn_known_t *known,
@@ -78,7 +78,7 @@ static cleave_status_t make_exact(onednn_guarded_t *guarded, cleave_message_t *m
   guarded->workspace = bytes > 0 ? aligned_alloc(64, bytes) : NULL;
   if (bytes > 0 && guarded->workspace == NULL) {
     onednn_program_destroy(exact);
-    return onednn_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY,
+    return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY,
                        "out of memory while repeating a run with special values");
   }
   guarded->exact = exact;

@@ -77,7 +77,7 @@ static void set_threads(int32_t threads) {
 }
 
 static cleave_status_t out_of_memory(cleave_message_t *message) {
-  return onednn_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while making a program");
+  return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while making a program");
 }
 
 static cleave_status_t emit_kernel(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
@@ -116,7 +116,7 @@ static cleave_status_t emit_kernel(onednn_plan_t *plan, const onednn_kernel_t *k
     case ONEDNN_STATISTICS: return onednn_emit_statistics(plan, kernel);
     case ONEDNN_DEQUANTIZE: return CLEAVE_OK;
   }
-  return onednn_fail(plan->message, CLEAVE_ERROR_INTERNAL, "a kernel of no kind");
+  return kernel_fail(plan->message, CLEAVE_ERROR_INTERNAL, "a kernel of no kind");
 }
 
 // Outputs that are inputs or constants themselves are made by no kernel.
@@ -441,7 +441,7 @@ cleave_status_t onednn_program_save(const onednn_program_t *program,
                                     cleave_status_t (*write)(void *context, const void *data, size_t bytes),
                                     void *context, cleave_message_t *message) {
   if (program->packed_count == 0) {
-    return onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED, "it has no packed weights");
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "it has no packed weights");
   }
   return onednn_image_write(program->packed, program->packed_count, write, context);
 }
@@ -473,7 +473,7 @@ static cleave_status_t check_tensor(const onednn_program_t *program, uint32_t in
   int64_t count = cleave_view_element_count(tensor);
   size_t bytes = count < 0 ? 0 : (size_t)count * cleave_dtype_size(tensor->dtype);
   if (needed && (tensor->data == NULL || bytes != program->bytes[index])) {
-    return onednn_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "%s %u: expected %zu bytes, found %zu", what,
+    return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "%s %u: expected %zu bytes, found %zu", what,
                        (unsigned)index, program->bytes[index], tensor->data == NULL ? (size_t)0 : bytes);
   }
   return CLEAVE_OK;
@@ -483,7 +483,7 @@ static cleave_status_t point_all(onednn_program_t *program, const cleave_run_arg
                                  cleave_message_t *message) {
   if (program->info.workspace_bytes > 0) {
     if (args->workspace == NULL) {
-      return onednn_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
+      return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
                          "expected a workspace of %zu bytes, found none", program->info.workspace_bytes);
     }
     ONEDNN_TRY(point(program, 0, args->workspace, message));

@@ -53,7 +53,7 @@ typedef struct search {
 } search_t;
 
 static cleave_status_t out_of_memory(const search_t *search) {
-  return onednn_fail(search->ground.message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while tuning");
+  return kernel_fail(search->ground.message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while tuning");
 }
 
 static void report(const search_t *search, const char *what, int done, int all) {
@@ -401,7 +401,7 @@ cleave_status_t onednn_search(const onednn_base_t *base, const cleave_region_vie
   search_t *search = calloc(1, sizeof(*search));
   *out = NULL;
   if (search == NULL) {
-    return onednn_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while tuning");
+    return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while tuning");
   }
   cleave_status_t status = onednn_ground_init(&search->ground, base, region, threads, message);
   if (status == CLEAVE_OK) {

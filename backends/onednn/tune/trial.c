@@ -48,7 +48,7 @@ static cleave_status_t make_tensors(onednn_ground_t *ground, const uint32_t *val
     tensors[k] = *view;
     tensors[k].data = data;
     if (data == NULL) {
-      return onednn_fail(ground->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while tuning");
+      return kernel_fail(ground->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while tuning");
     }
     if (view->dtype == CLEAVE_DTYPE_F32) {
       fill_numbers(data, bytes / sizeof(float));
@@ -56,7 +56,7 @@ static cleave_status_t make_tensors(onednn_ground_t *ground, const uint32_t *val
   }
   return tensors != NULL
              ? CLEAVE_OK
-             : onednn_fail(ground->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while tuning");
+             : kernel_fail(ground->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while tuning");
 }
 
 cleave_status_t onednn_ground_init(onednn_ground_t *ground, const onednn_base_t *base,
@@ -105,7 +105,7 @@ static cleave_status_t reserve_workspace(onednn_ground_t *ground, size_t bytes) 
   }
   return bytes <= ground->workspace_bytes
              ? CLEAVE_OK
-             : onednn_fail(ground->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while tuning");
+             : kernel_fail(ground->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while tuning");
 }
 
 cleave_status_t onednn_trial_run(onednn_ground_t *ground, onednn_program_t *program, double *out_ms) {
@@ -142,7 +142,7 @@ cleave_status_t onednn_trial_measure(onednn_ground_t *ground, onednn_program_t *
   double spent = 0;
   double ms = 0;
   if (sums == NULL) {
-    return onednn_fail(ground->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while tuning");
+    return kernel_fail(ground->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while tuning");
   }
   for (uint32_t k = 0; k < survey->kernel_count; k++) {
     kernel_ms[k] = HUGE_VAL;

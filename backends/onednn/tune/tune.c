@@ -76,7 +76,7 @@ static cleave_status_t remember(onednn_tunings_t *tunings, uint64_t region, oned
   known_t *known = tuning == NULL ? NULL : malloc(sizeof(*known));
   if (known == NULL) {
     free(tuning);
-    return onednn_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while tuning");
+    return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while tuning");
   }
   *known = (known_t){.region = region, .tuning = tuning, .next = tunings->first};
   tunings->first = known;
@@ -107,7 +107,7 @@ static cleave_status_t make(onednn_tunings_t *tunings, const onednn_base_t *base
   if (image != NULL) {
     const onednn_tuning_t *kept = onednn_tuning_find(image);
     if (kept == NULL || kept->processor != digest_processor() || kept->threads != (uint32_t)threads) {
-      return onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
                          "tuned on another processor or for another number of threads");
     }
     return remember(tunings, region->hash, copy_of(kept), message);
@@ -138,7 +138,7 @@ cleave_status_t onednn_tune(onednn_tunings_t *tunings, const onednn_base_t *base
     status = make(tunings, base, image, region, threads, message);
     known = recall(tunings, region->hash);
   } else if (image != NULL && (kept == NULL || !is_same(known, kept))) {
-    status = onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED, "tuned in another way than in this process");
+    status = kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "tuned in another way than in this process");
   }
   (void)pthread_mutex_unlock(&tunings->lock);
   *out = status == CLEAVE_OK ? known : NULL;

@@ -48,22 +48,22 @@ cleave_status_t onednn_image_open(const void *data, size_t bytes, onednn_image_t
                                   cleave_message_t *message) {
   header_t header;
   if (bytes < sizeof(header)) {
-    return onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED, "packed weights: %zu bytes are too few", bytes);
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "packed weights: %zu bytes are too few", bytes);
   }
   memcpy(&header, data, sizeof(header));
   header_t own = make_header(header.count);
   if (memcmp(&header, &own, sizeof(header)) != 0) {
-    return onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
                        "packed weights of another oneDNN or for another processor");
   }
   const onednn_image_entry_t *entries = (const void *)((const unsigned char *)data + sizeof(header));
   if (header.count > (bytes - sizeof(header)) / sizeof(*entries)) {
-    return onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED, "packed weights: the table is not whole");
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "packed weights: the table is not whole");
   }
   for (uint64_t k = 0; k < header.count; k++) {
     if (entries[k].offset % ALIGNMENT != 0 || entries[k].offset > bytes ||
         entries[k].bytes > bytes - entries[k].offset) {
-      return onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED, "packed weights: constant %llu is not whole",
+      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "packed weights: constant %llu is not whole",
                          (unsigned long long)k);
     }
   }
