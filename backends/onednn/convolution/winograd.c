@@ -162,8 +162,7 @@ cleave_status_t onednn_step_result(onednn_plan_t *plan, const onednn_step_reques
                                    const onednn_layout_t *layout, const onednn_tensor_t *sum,
                                    onednn_tensor_t *out) {
   // Posts that are left may read it.
-  bool homeless = value != CLEAVE_INDEX_NONE && plan->bindings[value].home == CLEAVE_INDEX_NONE &&
-                  plan->bindings[value].slot_of == CLEAVE_INDEX_NONE;
+  bool homeless = value != CLEAVE_INDEX_NONE && !onednn_plan_has_place(plan, value);
   if (sum == NULL || !homeless || sum->buffer == request->source.buffer || !onednn_plan_is_free(plan, sum)) {
     return onednn_plan_make(plan, value, layout, out);
   }

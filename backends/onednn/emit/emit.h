@@ -56,6 +56,16 @@ CLEAVE_MUST_USE cleave_status_t onednn_emit_post_loop(onednn_plan_t *plan, const
 CLEAVE_MUST_USE cleave_status_t onednn_emit_extreme_loop(onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                                          const onednn_tensor_t *source,
                                                          const onednn_shape_t *to, dnnl_alg_kind_t algorithm);
+/* emit_pixels.c, for float32 images with channels last: is the tensor one, and are there factors for its
+ * channels; the mean over its pixels; its channels times the factors, into `out`. */
+bool onednn_scales_channels(const onednn_plan_t *plan, const onednn_tensor_t *source,
+                            const onednn_shape_t *factors);
+bool onednn_has_pixels(const onednn_plan_t *plan, const onednn_tensor_t *tensor);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_pixel_means(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                                        const onednn_tensor_t *source);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_scale_channels(onednn_plan_t *plan, const onednn_tensor_t *source,
+                                                           const onednn_tensor_t *factors, uint32_t node,
+                                                           uint32_t value, onednn_tensor_t *out);
 CLEAVE_MUST_USE cleave_status_t onednn_emit_sum_loop(onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                                      const onednn_tensor_t *source, const onednn_shape_t *to,
                                                      dnnl_alg_kind_t algorithm);

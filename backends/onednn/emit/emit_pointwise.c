@@ -329,6 +329,14 @@ static cleave_status_t emit_binary(onednn_plan_t *plan, chain_t *chain) {
   onednn_shape_t other_padded = onednn_shape_pad(&other, shape.rank);
   bool own_full = onednn_shape_equal(&own_padded, &shape);
   bool other_full = onednn_shape_equal(&other_padded, &shape);
+  bool is_last = chain->count == 1 && post->algorithm == dnnl_binary_mul;
+  bool scales = is_last && own_full && onednn_scales_channels(plan, &chain->current, &other_padded);
+  if (scales || (is_last && other_full && onednn_scales_channels(plan, &operand, &own_padded))) {
+    const onednn_tensor_t source = scales ? chain->current : operand;
+    const onednn_tensor_t factors = scales ? operand : chain->current;
+    chain->count = 0;
+    return onednn_emit_scale_channels(plan, &source, &factors, chain->node, chain->value, &chain->current);
+  }
   bool swap = other_full && (!own_full || prefers(&chain->current, &operand));
   binary_context_t context = {.algorithm = post->algorithm,
                               .left = swap ? operand : chain->current,

@@ -78,7 +78,8 @@ cleave_status_t onednn_emit_pooling(onednn_plan_t *plan, const onednn_kernel_t *
   onednn_shape_t kernel_shape = y;
   pooling_context_t context = {.algorithm = dnnl_pooling_max};
   bool include_padding = false;
-  if (onednn_node_is(node, "MaxPool") || onednn_node_is(node, "AveragePool")) {
+  bool is_whole = !onednn_node_is(node, "MaxPool") && !onednn_node_is(node, "AveragePool");
+  if (!is_whole) {
     ONEDNN_TRY(make_window(plan, kernel, &x, &y, &context.window, &include_padding));
   } else {
     whole_window(&x, &context.window);
@@ -93,6 +94,9 @@ cleave_status_t onednn_emit_pooling(onednn_plan_t *plan, const onednn_kernel_t *
   bool low = onednn_plan_computes(plan) != dnnl_f32;
   onednn_tensor_t stored;
   ONEDNN_TRY(onednn_plan_stored(plan, kernel->source, &stored));
+  if (is_whole && !is_max(node) && onednn_has_pixels(plan, &stored)) {
+    return onednn_emit_pixel_means(plan, kernel, &stored);
+  }
   // The largest integer stands for the largest number. Integers have no special values.
   bool integers = is_max(node) && onednn_type_is_byte(stored.layout.data_type);
   bool watched = is_max(node) && !integers && plan->care == ONEDNN_CARE_FLAG;

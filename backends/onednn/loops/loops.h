@@ -126,6 +126,16 @@ bool onednn_loop_matrix(const onednn_loop_t *loop, const onednn_crew_t *crew, fl
  * are. */
 bool onednn_loop_statistics(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
 
+/* Channels last; dims: images, pixels of one, channels. data: image, numbers of the channels, which are
+ * `strides[1][0]` apart from an image to the next, result, which may be the image. */
+bool onednn_loop_scale_channels(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
+
+/* Parts of an image whose pixels are added up first. */
+enum { ONEDNN_PIXEL_PARTS = 8 };
+
+/* The means over the pixels. data: image, scratch memory for ONEDNN_PIXEL_PARTS results, result. */
+bool onednn_loop_pixel_means(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
+
 /* data: dy, y, result, in the same layout without gaps; dims[0]: how many elements. dy where y is positive.
  * The result may be dy. */
 bool onednn_loop_relu_gradient(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);

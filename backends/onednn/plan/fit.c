@@ -386,9 +386,8 @@ static cleave_status_t place_result(onednn_plan_t *plan, const onednn_request_t 
     return CLEAVE_OK;
   }
   uint32_t value = complete ? request->value : CLEAVE_INDEX_NONE;
-  bool homeless = value == CLEAVE_INDEX_NONE || (plan->bindings[value].home == CLEAVE_INDEX_NONE &&
-                                                 plan->bindings[value].slot_of == CLEAVE_INDEX_NONE);
-  if (request->in_place != NULL && homeless && onednn_plan_is_free(plan, request->in_place) &&
+  if (request->in_place != NULL && !onednn_plan_has_place(plan, value) &&
+      onednn_plan_is_free(plan, request->in_place) &&
       onednn_layout_equal(&request->in_place->layout, &candidate->result)) {
     *out = *request->in_place;
     out->layout = candidate->result;

@@ -327,6 +327,11 @@ static cleave_status_t make_in_slot(onednn_plan_t *plan, uint32_t value, const o
   return CLEAVE_OK;
 }
 
+bool onednn_plan_has_place(const onednn_plan_t *plan, uint32_t value) {
+  return value != CLEAVE_INDEX_NONE && (plan->bindings[value].home != CLEAVE_INDEX_NONE ||
+                                        plan->bindings[value].slot_of != CLEAVE_INDEX_NONE);
+}
+
 cleave_status_t onednn_plan_make(onednn_plan_t *plan, uint32_t value, const onednn_layout_t *layout,
                                  onednn_tensor_t *out) {
   onednn_place_t place = ONEDNN_WORKSPACE;

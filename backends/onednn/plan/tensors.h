@@ -34,6 +34,9 @@ CLEAVE_MUST_USE cleave_status_t onednn_plan_plain(onednn_plan_t *plan, const one
 CLEAVE_MUST_USE cleave_status_t onednn_plan_reshape(onednn_plan_t *plan, const onednn_tensor_t *tensor,
                                                     const onednn_shape_t *shape, onednn_tensor_t *out);
 
+/* Does the value (or CLEAVE_INDEX_NONE) belong into an output or into the result of a Concat? */
+bool onednn_plan_has_place(const onednn_plan_t *plan, uint32_t value);
+
 /* Memory for a result. `value` (or CLEAVE_INDEX_NONE: a temporary) may have a home in an output. */
 CLEAVE_MUST_USE cleave_status_t onednn_plan_make(onednn_plan_t *plan, uint32_t value,
                                                  const onednn_layout_t *layout, onednn_tensor_t *out);

@@ -220,6 +220,32 @@ UNIT_TEST(runs_squeeze_and_excitation) {
       1e-5);
 }
 
+// With channels last: means and factors of channels, by loops that share the pixels.
+UNIT_TEST(shares_the_pixels_of_squeeze_and_excitation) {
+  static const char *const products[] = {
+      "y [N,72,60,60] = Mul(c, s)\n", "y [N,72,60,60] = Mul(s, c)\n", "y [N,72,60,60] = Mul(c, once)\n",
+      "m [N,72,60,60] = Mul(c, s)\ny [N,72,60,60] = Add(m, c)\n",
+      "m [N,72,60,60] = Mul(c, s)\noutput c\ny [N,72,59,60] = MaxPool(m) kernel_shape=[2,1]\n"};
+  bool runs = kernel_instructions(KERNEL_AVX512) == KERNEL_AVX512;
+  for (size_t k = 0; k < 2 * sizeof(products) / sizeof(*products); k++) {
+    char text[1024];
+    char labels[1024];
+    (void)snprintf(text, sizeof(text),
+                   "x [N,9,60,60] = input\nw [72,9,1,1] = random\nw2 [72,72,1,1] = random\n"
+                   "once [1,72,1,1] = random\n{\na [N,72,60,60] = Conv(x, w)\n"
+                   "c [N,72,60,60] = Swish(a) alpha=1.5\n}\np [N,72,1,1] = GlobalAveragePool(c)\n{\n"
+                   "b [N,72,1,1] = Conv(p, w2)\ns [N,72,1,1] = Sigmoid(b)\n}\n%s",
+                   products[k / 2]);
+    for (char *c = text; *c != '\0'; c++) {
+      *c = *c == 'N' ? (k % 2 == 0 ? '1' : '3') : *c;
+    }
+    onednn_case(text, 1e-4);
+    read_labels(text, labels, sizeof(labels));
+    ck_assert_msg(!runs || onednn_occurrences(labels, "avgpool acdb loop") == 1, "%s\n%s", text, labels);
+    ck_assert_msg(!runs || onednn_occurrences(labels, "scale acdb loop") == 1, "%s\n%s", text, labels);
+  }
+}
+
 UNIT_TEST(does_not_overwrite_what_is_still_needed) {
   onednn_case(
       "x [1,32,6,6] = input\nw [32,32,1,1] = random\nw2 [32,32,1,1] = random\n{\n"
