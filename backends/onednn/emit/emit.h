@@ -62,7 +62,7 @@ bool onednn_scales_channels(const onednn_plan_t *plan, const onednn_tensor_t *so
                             const onednn_shape_t *factors);
 bool onednn_has_pixels(const onednn_plan_t *plan, const onednn_tensor_t *tensor);
 CLEAVE_MUST_USE cleave_status_t onednn_emit_pixel_means(onednn_plan_t *plan, const onednn_kernel_t *kernel,
-                                                        const onednn_tensor_t *source);
+                                                        const onednn_tensor_t *source, onednn_tensor_t *out);
 CLEAVE_MUST_USE cleave_status_t onednn_emit_scale_channels(onednn_plan_t *plan, const onednn_tensor_t *source,
                                                            const onednn_tensor_t *factors, uint32_t node,
                                                            uint32_t value, onednn_tensor_t *out);

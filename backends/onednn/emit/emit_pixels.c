@@ -20,7 +20,7 @@ static onednn_loop_t loop_over(onednn_loop_fn_t run, const onednn_shape_t *shape
 }
 
 cleave_status_t onednn_emit_pixel_means(onednn_plan_t *plan, const onednn_kernel_t *kernel,
-                                        const onednn_tensor_t *source) {
+                                        const onednn_tensor_t *source, onednn_tensor_t *out) {
   onednn_shape_t shape = onednn_layout_shape(&source->layout);
   const onednn_shape_t means = {.rank = 4, .dims = {shape.dims[0], shape.dims[1], 1, 1}};
   onednn_shape_t own = onednn_plan_shape(plan, plan->region->nodes[kernel->node].outputs[0]);
@@ -30,12 +30,10 @@ cleave_status_t onednn_emit_pixel_means(onednn_plan_t *plan, const onednn_kernel
       {.name = DNNL_ARG_SRC_0, .tensor = *source}, {.name = DNNL_ARG_SCRATCHPAD}, {.name = DNNL_ARG_DST}};
   size_t sums = (size_t)(ONEDNN_PIXEL_PARTS * onednn_shape_count(&means));
   onednn_plan_scratch(plan, onednn_round_up(sums * sizeof(float)), &arguments[1].tensor);
-  onednn_tensor_t *result = &arguments[2].tensor;
-  ONEDNN_TRY(
-      onednn_plan_make(plan, kernel->post_count == 0 ? kernel->output : CLEAVE_INDEX_NONE, &layout, result));
+  uint32_t value = kernel->post_count == 0 ? kernel->output : CLEAVE_INDEX_NONE;
+  ONEDNN_TRY(onednn_plan_make(plan, value, &layout, &arguments[2].tensor));
   ONEDNN_TRY(onednn_plan_loop(plan, &loop, arguments, 3, kernel->node, "avgpool acdb loop"));
-  ONEDNN_TRY(onednn_plan_reshape(plan, result, &own, result));
-  return onednn_emit_chain(plan, result, kernel->posts, kernel->post_count, kernel->node, kernel->output);
+  return onednn_plan_reshape(plan, &arguments[2].tensor, &own, out);
 }
 
 bool onednn_scales_channels(const onednn_plan_t *plan, const onednn_tensor_t *source,

@@ -39,34 +39,6 @@ cleave_status_t onednn_emit_dense(onednn_plan_t *plan, uint32_t value, bool as_s
   return onednn_plan_plain(plan, &tensor, out);
 }
 
-// Is dimension `d` of the result broadcast in the operand?
-static bool is_broadcast(const onednn_shape_t *operand, const onednn_shape_t *shape, int32_t d) {
-  int32_t at = d - (shape->rank - operand->rank);
-  return at < 0 || operand->dims[at] == 1;
-}
-
-// Merges neighbours that all operands treat alike, and drops ones.
-static onednn_shape_t collapse(const onednn_shape_t *shape, const onednn_shape_t *operands, uint32_t count) {
-  onednn_shape_t out = {.rank = 0, .dims = {0}};
-  int32_t last = -1;
-  for (int32_t d = 0; d < shape->rank; d++) {
-    if (shape->dims[d] == 1) {
-      continue;
-    }
-    bool alike = last >= 0;
-    for (uint32_t k = 0; k < count && alike; k++) {
-      alike = is_broadcast(&operands[k], shape, d) == is_broadcast(&operands[k], shape, last);
-    }
-    if (alike) {
-      out.dims[out.rank - 1] *= shape->dims[d];
-    } else {
-      out.dims[out.rank++] = shape->dims[d];
-    }
-    last = d;
-  }
-  return out.rank > 0 ? out : onednn_shape_pad(&out, 1);
-}
-
 typedef struct chain {
   onednn_tensor_t current;
   const onednn_post_t *posts; /* still to do */
@@ -75,7 +47,7 @@ typedef struct chain {
   uint32_t value; /* for the last result */
 } chain_t;
 
-// Shapes of the operands of the posts from `first` on, for collapse.
+// Shapes of the operands of the posts from `first` on, for onednn_shape_collapse.
 static uint32_t operand_shapes(const onednn_plan_t *plan, const onednn_post_t *posts, uint32_t count,
                                const onednn_shape_t *shape, onednn_shape_t *out) {
   uint32_t used = 0;
@@ -139,7 +111,7 @@ static cleave_status_t prepare(onednn_plan_t *plan, onednn_tensor_t *tensor, con
     ONEDNN_TRY(onednn_plan_plain(plan, tensor, tensor));
   }
   if (onednn_layout_is_plain(&tensor->layout)) {
-    *kernel_shape = collapse(&shape, operands, count);
+    *kernel_shape = onednn_shape_collapse(&shape, operands, count);
     return onednn_plan_reshape(plan, tensor, kernel_shape, tensor);
   }
   return CLEAVE_OK;

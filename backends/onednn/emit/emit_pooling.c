@@ -43,32 +43,40 @@ static bool is_max(const cleave_node_view_t *node) {
          onednn_node_is(node, "ReduceMax");
 }
 
-// The window that covers the whole image.
-static void whole_window(const onednn_shape_t *x, onednn_window_t *window) {
+// The window that covers the whole image, and the shape of its result.
+static onednn_shape_t whole_window(const onednn_shape_t *x, onednn_window_t *window) {
+  onednn_shape_t result = *x;
   memset(window, 0, sizeof(*window));
   window->rank = x->rank - 2;
   for (int32_t d = 0; d < window->rank; d++) {
     window->kernel[d] = x->dims[d + 2];
     window->strides[d] = 1;
+    result.dims[d + 2] = 1;
   }
+  return result;
 }
 
-static cleave_status_t make_window(onednn_plan_t *plan, const onednn_kernel_t *kernel,
-                                   const onednn_shape_t *x, const onednn_shape_t *y, onednn_window_t *window,
-                                   bool *include_padding) {
+// The window that the node says, unless it has that of the whole image (y is NULL), and what is computed.
+static cleave_status_t describe_window(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                       const onednn_shape_t *x, const onednn_shape_t *y,
+                                       pooling_context_t *context) {
   const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
   int64_t pads[2 * CLEAVE_MAX_RANK];
   const int64_t *extra = NULL;
-  *include_padding = cleave_view_int(node, "count_include_pad", 0) != 0;
-  if (kernel->pad_node != CLEAVE_INDEX_NONE) {
+  bool include_padding = y != NULL && cleave_view_int(node, "count_include_pad", 0) != 0;
+  if (y != NULL && kernel->pad_node != CLEAVE_INDEX_NONE) {
     if (!onednn_pads_of(plan->region, &plan->region->nodes[kernel->pad_node], x->rank, pads)) {
       return kernel_fail(plan->message, CLEAVE_ERROR_INTERNAL, "the pads of '%s' are gone",
                          onednn_node_name(node));
     }
     extra = pads + 2;
-    *include_padding = true;
+    include_padding = true;
   }
-  return onednn_window_forward(node, NULL, extra, x, y, window, plan->message);
+  context->algorithm = is_max(node)      ? dnnl_pooling_max
+                       : include_padding ? dnnl_pooling_avg_include_padding
+                                         : dnnl_pooling_avg_exclude_padding;
+  return y == NULL ? CLEAVE_OK
+                   : onednn_window_forward(node, NULL, extra, x, y, &context->window, plan->message);
 }
 
 cleave_status_t onednn_emit_pooling(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
@@ -76,26 +84,18 @@ cleave_status_t onednn_emit_pooling(onednn_plan_t *plan, const onednn_kernel_t *
   onednn_shape_t x = onednn_plan_shape(plan, kernel->source);
   onednn_shape_t y = onednn_plan_shape(plan, node->outputs[0]);
   onednn_shape_t kernel_shape = y;
-  pooling_context_t context = {.algorithm = dnnl_pooling_max};
-  bool include_padding = false;
+  pooling_context_t context;
   bool is_whole = !onednn_node_is(node, "MaxPool") && !onednn_node_is(node, "AveragePool");
-  if (!is_whole) {
-    ONEDNN_TRY(make_window(plan, kernel, &x, &y, &context.window, &include_padding));
-  } else {
-    whole_window(&x, &context.window);
-    kernel_shape = x;
-    for (int32_t d = 2; d < x.rank; d++) {
-      kernel_shape.dims[d] = 1;
-    }
+  if (is_whole) {
+    kernel_shape = whole_window(&x, &context.window);
   }
-  if (!is_max(node)) {
-    context.algorithm = include_padding ? dnnl_pooling_avg_include_padding : dnnl_pooling_avg_exclude_padding;
-  }
+  ONEDNN_TRY(describe_window(plan, kernel, &x, is_whole ? NULL : &y, &context));
   bool low = onednn_plan_computes(plan) != dnnl_f32;
   onednn_tensor_t stored;
   ONEDNN_TRY(onednn_plan_stored(plan, kernel->source, &stored));
   if (is_whole && !is_max(node) && onednn_has_pixels(plan, &stored)) {
-    return onednn_emit_pixel_means(plan, kernel, &stored);
+    ONEDNN_TRY(onednn_emit_pixel_means(plan, kernel, &stored, &stored));
+    return onednn_emit_chain(plan, &stored, kernel->posts, kernel->post_count, kernel->node, kernel->output);
   }
   // The largest integer stands for the largest number. Integers have no special values.
   bool integers = is_max(node) && onednn_type_is_byte(stored.layout.data_type);

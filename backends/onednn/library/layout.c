@@ -338,6 +338,34 @@ onednn_shape_t onednn_shape_pad(const onednn_shape_t *from, int32_t rank) {
   return shape;
 }
 
+// Is dimension `d` of the result broadcast in the operand?
+static bool is_broadcast(const onednn_shape_t *operand, const onednn_shape_t *shape, int32_t d) {
+  int32_t at = d - (shape->rank - operand->rank);
+  return at < 0 || operand->dims[at] == 1;
+}
+
+onednn_shape_t onednn_shape_collapse(const onednn_shape_t *shape, const onednn_shape_t *operands,
+                                     uint32_t count) {
+  onednn_shape_t out = {.rank = 0, .dims = {0}};
+  int32_t last = -1;
+  for (int32_t d = 0; d < shape->rank; d++) {
+    if (shape->dims[d] == 1) {
+      continue;
+    }
+    bool alike = last >= 0;
+    for (uint32_t k = 0; k < count && alike; k++) {
+      alike = is_broadcast(&operands[k], shape, d) == is_broadcast(&operands[k], shape, last);
+    }
+    if (alike) {
+      out.dims[out.rank - 1] *= shape->dims[d];
+    } else {
+      out.dims[out.rank++] = shape->dims[d];
+    }
+    last = d;
+  }
+  return out.rank > 0 ? out : onednn_shape_pad(&out, 1);
+}
+
 void onednn_layout_text(const onednn_layout_t *layout, char *text, size_t size) {
   const onednn_blocking_t *blocking = &layout->format_desc.blocking;
   size_t used = 0;

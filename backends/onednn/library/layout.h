@@ -69,6 +69,10 @@ bool onednn_layout_like(const onednn_layout_t *layout, const onednn_shape_t *sha
 /* Shape `from` in front of which ones are put until it has `rank` dimensions (at most CLEAVE_MAX_RANK). */
 onednn_shape_t onednn_shape_pad(const onednn_shape_t *from, int32_t rank);
 
+/* With neighbours merged that all operands treat alike, and without ones. */
+onednn_shape_t onednn_shape_collapse(const onednn_shape_t *shape, const onednn_shape_t *operands,
+                                     uint32_t count);
+
 /* "aBcd16b", "acb": dimensions from outer to inner, blocked ones capital. */
 void onednn_layout_text(const onednn_layout_t *layout, char *text, size_t size);
 
