@@ -234,18 +234,22 @@ const char *cleave_file_path(const cleave_file_t *file) {
   return file->path;
 }
 
+enum { AROUND = 64 << 10 /* that Linux maps at once around a page that is read */ };
+
 void cleave_file_drop_pages(const void *data, size_t bytes) {
-  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-  uintptr_t begin = ((uintptr_t)data + page - 1) / page * page;
-  uintptr_t end = ((uintptr_t)data + bytes) / page * page;
-  if (end <= begin) {
+  uintptr_t begin = (uintptr_t)data / AROUND * AROUND;
+  uintptr_t last = (uintptr_t)data + bytes;
+  uintptr_t end = (last + AROUND - 1) / AROUND * AROUND;
+  if (bytes == 0) {
     return;
   }
   /* The lock keeps the file from being unmapped meanwhile. */
   (void)pthread_mutex_lock(&mapped_lock);
   for (const cleave_file_t *file = mapped_files; file != NULL; file = file->mapped) {
     uintptr_t start = (uintptr_t)file->data;
-    if (begin >= start && end <= start + file->size) {
+    if ((uintptr_t)data >= start && last <= start + file->size) {
+      begin = begin < start ? start : begin;
+      end = end > start + file->size ? start + file->size : end;
       (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
       break;
     }

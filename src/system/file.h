@@ -25,8 +25,9 @@ const unsigned char *cleave_file_data(const cleave_file_t *file);
 size_t cleave_file_size(const cleave_file_t *file);
 const char *cleave_file_path(const cleave_file_t *file);
 
-/* Lets go of the memory behind [data, data + bytes), as far as it is whole pages of one mapped file: it is
- * read from the file again when somebody looks at it. Other memory is left alone. Thread-safe. */
+/* Lets go of the memory behind [data, data + bytes) and of what was mapped around it, if it lies in one
+ * mapped file: it is read from the file again when somebody looks at it. Other memory is left alone.
+ * Thread-safe. */
 void cleave_file_drop_pages(const void *data, size_t bytes);
 
 /* Makes a folder; one that is there already is fine. */

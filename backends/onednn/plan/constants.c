@@ -7,7 +7,10 @@
 
 #include "onednn/plan/weights_memory.h"
 #include "onednn/weights/panels.h"
+#include "onednn/weights/stretches.h"
 #include "onednn/weights/winograd.h"
+
+static const size_t small_bytes = 4 << 20;
 
 static cleave_status_t add_constant(onednn_plan_t *plan, const onednn_layout_t *layout,
                                     onednn_tensor_t *out) {
@@ -43,13 +46,8 @@ cleave_status_t onednn_plan_lazy(onednn_plan_t *plan, const onednn_layout_t *lay
   return CLEAVE_OK;
 }
 
-static void fill_floats(const void *context, float *out) {
-  const cleave_value_view_t *view = context;
-  onednn_floats(view, out, (size_t)cleave_view_element_count(&view->tensor));
-}
-
-// A constant of the model: used where it lies, unless it is not aligned to its elements. One that expansion
-// made lives no longer than the analysis.
+// A constant of the model: used where it lies, unless it is not aligned to its elements, or so small that the
+// system maps much more of the file around it. One that expansion made lives no longer than the analysis.
 cleave_status_t onednn_plan_load(onednn_plan_t *plan, uint32_t value, onednn_tensor_t *out) {
   const cleave_value_view_t *view = &plan->region->values[value];
   dnnl_data_type_t type = onednn_plan_type(plan, value);
@@ -63,8 +61,9 @@ cleave_status_t onednn_plan_load(onednn_plan_t *plan, uint32_t value, onednn_ten
   layout = onednn_layout_typed(&layout, type);
   onednn_content_t content = onednn_content_of(view);
   bool passes = value >= plan->analysis->expansion.given_values;
-  if (passes || (uintptr_t)view->tensor.data % onednn_layout_element(&layout) != 0) {
-    ONEDNN_TRY(onednn_plan_lazy(plan, &layout, &content, fill_floats, view, out));
+  bool is_small = type == dnnl_f32 && onednn_md_bytes(&layout) < small_bytes;
+  if (passes || is_small || (uintptr_t)view->tensor.data % onednn_layout_element(&layout) != 0) {
+    ONEDNN_TRY(onednn_plan_lazy(plan, &layout, &content, onednn_fill_floats, view, out));
     plan->buffers[out->buffer].source = passes ? NULL : view;
     return CLEAVE_OK;
   }
@@ -77,19 +76,18 @@ cleave_status_t onednn_plan_load(onednn_plan_t *plan, uint32_t value, onednn_ten
 }
 
 // Runs a reorder of constants, whose data are given, at once.
-static cleave_status_t reorder_now(onednn_plan_t *plan, const onednn_tensor_t *from, void *const data[2],
-                                   const onednn_tensor_t *to) {
+static cleave_status_t reorder_now(onednn_plan_t *plan, const onednn_layout_t *const layouts[2],
+                                   void *const data[2]) {
   dnnl_primitive_desc_t description = NULL;
   dnnl_primitive_t primitive = NULL;
   dnnl_memory_t memories[2] = {NULL, NULL};
-  const onednn_tensor_t *tensors[2] = {from, to};
   const onednn_maker_t maker = {.engine = plan->engine, .out = &description};
-  dnnl_status_t status = onednn_make_reorder(&maker, &from->layout, &to->layout);
+  dnnl_status_t status = onednn_make_reorder(&maker, layouts[0], layouts[1]);
   if (status == dnnl_success) {
     status = dnnl_primitive_create(&primitive, description);
   }
   for (int k = 0; k < 2 && status == dnnl_success; k++) {
-    status = onednn_memory_create(&memories[k], &tensors[k]->layout, plan->engine, data[k]);
+    status = onednn_memory_create(&memories[k], layouts[k], plan->engine, data[k]);
   }
   if (status == dnnl_success) {
     dnnl_exec_arg_t arguments[2] = {{DNNL_ARG_FROM, memories[0]}, {DNNL_ARG_TO, memories[1]}};
@@ -112,18 +110,58 @@ static cleave_status_t reorder_now(onednn_plan_t *plan, const onednn_tensor_t *f
   return onednn_check(status, "packing a constant", plan->message);
 }
 
-static cleave_status_t pack_now(onednn_plan_t *plan, const onednn_tensor_t *from, const onednn_tensor_t *to) {
-  ONEDNN_TRY(onednn_plan_materialise(plan, from->buffer, false));
+// Packs the outputs `range` of Winograd's weights, or all of any others.
+static cleave_status_t pack_data(onednn_plan_t *plan, const onednn_layout_t *const layouts[2],
+                                 const int64_t range[2], void *const data[2]) {
+  if (range != NULL) {
+    onednn_winograd_pack(plan->host, plan->threads, layouts[1], range, data[0], data[1]);
+  } else if (onednn_panels_pack_from(layouts[0], layouts[1])) {
+    onednn_panels_pack(plan->host, plan->threads, layouts[0], data[0], data[1]);
+  } else {
+    return reorder_now(plan, layouts, data);
+  }
+  return CLEAVE_OK;
+}
+
+// Packs a constant of the model that is read where it lies, or would be if it were aligned.
+static cleave_status_t pack_stretches(onednn_plan_t *plan, const onednn_stretches_t *stretches,
+                                      const onednn_tensor_t *from, const onednn_tensor_t *to) {
   const onednn_buffer_t *buffer = &plan->buffers[from->buffer];
+  bool is_winograd = onednn_winograd_packs(stretches->from, stretches->to);
+  for (int64_t k = 0; k < stretches->count; k++) {
+    onednn_stretch_t part;
+    if (!onednn_stretches_at(stretches, k, &part)) {
+      return onednn_check(dnnl_unimplemented, "packing a part of a constant", plan->message);
+    }
+    const char *source = (const char *)buffer->source->tensor.data + from->offset + part.from_offset;
+    // oneDNN takes one kind of pointer for reading and writing.
+    void *data[2] = {(void *)(uintptr_t)source, (char *)plan->buffers[to->buffer].data + part.to_offset};
+    if (buffer->data == NULL) {
+      ONEDNN_TRY(onednn_plan_reserve_scratch(plan, part.from_bytes));
+      memcpy(plan->scratch, source, part.from_bytes);
+      data[0] = plan->scratch;
+    }
+    const onednn_layout_t *const layouts[2] = {&part.from, &part.to};
+    ONEDNN_TRY(pack_data(plan, layouts, is_winograd ? part.range : NULL, data));
+    onednn_plan_leave(plan, source, part.from_bytes);
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t pack_now(onednn_plan_t *plan, const onednn_tensor_t *from, const onednn_tensor_t *to) {
+  const onednn_buffer_t *buffer = &plan->buffers[from->buffer];
+  onednn_stretches_t stretches;
+  if (buffer->source != NULL && (buffer->data != NULL || buffer->fill == onednn_fill_floats) &&
+      onednn_stretches_of(&from->layout, &to->layout, &stretches)) {
+    return pack_stretches(plan, &stretches, from, to);
+  }
+  ONEDNN_TRY(onednn_plan_materialise(plan, from->buffer, false));
+  buffer = &plan->buffers[from->buffer];
   void *source = buffer->data != NULL ? buffer->data : plan->scratch;
   void *const data[2] = {(char *)source + from->offset, plan->buffers[to->buffer].data};
-  if (onednn_winograd_packs(&from->layout, &to->layout)) {
-    onednn_winograd_pack(plan->host, plan->threads, &to->layout, data[0], data[1]);
-  } else if (onednn_panels_pack_from(&from->layout, &to->layout)) {
-    onednn_panels_pack(plan->host, plan->threads, &from->layout, data[0], data[1]);
-  } else {
-    ONEDNN_TRY(reorder_now(plan, from, data, to));
-  }
+  const onednn_layout_t *const layouts[2] = {&from->layout, &to->layout};
+  const int64_t all[2] = {0, from->layout.dims[0]};
+  ONEDNN_TRY(pack_data(plan, layouts, onednn_winograd_packs(layouts[0], layouts[1]) ? all : NULL, data));
   onednn_plan_leave_source(plan, from->buffer);
   return CLEAVE_OK;
 }

@@ -23,7 +23,8 @@ void *onednn_plan_take(onednn_plan_t *plan, size_t bytes, onednn_slab_t **out_sl
   return memory;
 }
 
-static cleave_status_t reserve_scratch(onednn_plan_t *plan, size_t bytes) {
+cleave_status_t onednn_plan_reserve_scratch(onednn_plan_t *plan, size_t bytes) {
+  plan->scratch_buffer = CLEAVE_INDEX_NONE;
   if (bytes <= plan->scratch_bytes) {
     return CLEAVE_OK;
   }
@@ -37,11 +38,41 @@ static cleave_status_t reserve_scratch(onednn_plan_t *plan, size_t bytes) {
   return CLEAVE_OK;
 }
 
+void onednn_plan_leave(const onednn_plan_t *plan, const void *data, size_t bytes) {
+  if (plan->host->constant_packed != NULL) {
+    plan->host->constant_packed(data, bytes);
+  }
+}
+
+static size_t bytes_of(const cleave_value_view_t *constant) {
+  return (size_t)cleave_view_element_count(&constant->tensor) * cleave_dtype_size(constant->tensor.dtype);
+}
+
 void onednn_plan_leave_source(const onednn_plan_t *plan, uint32_t index) {
   const cleave_value_view_t *source = plan->buffers[index].source;
-  if (source != NULL && plan->host->constant_packed != NULL) {
-    plan->host->constant_packed(source->tensor.data, (size_t)cleave_view_element_count(&source->tensor) *
-                                                         cleave_dtype_size(source->tensor.dtype));
+  if (source != NULL) {
+    onednn_plan_leave(plan, source->tensor.data, bytes_of(source));
+  }
+}
+
+void onednn_fill_floats(const void *context, float *out) {
+  const cleave_value_view_t *view = context;
+  onednn_floats(view, out, (size_t)cleave_view_element_count(&view->tensor));
+}
+
+// Copies of the model's constants are made part by part, too.
+static void fill(const onednn_plan_t *plan, const onednn_buffer_t *buffer, float *out) {
+  enum { PART = 4 << 20 };
+  if (buffer->source == NULL || buffer->fill != onednn_fill_floats) {
+    buffer->fill(buffer->fill_context, out);
+    return;
+  }
+  const char *source = buffer->source->tensor.data;
+  size_t all = bytes_of(buffer->source);
+  for (size_t at = 0; at < all; at += PART) {
+    size_t bytes = all - at < PART ? all - at : PART;
+    memcpy((char *)out + at, source + at, bytes);
+    onednn_plan_leave(plan, source + at, bytes);
   }
 }
 
@@ -51,9 +82,8 @@ cleave_status_t onednn_plan_materialise(onednn_plan_t *plan, uint32_t index, boo
     return CLEAVE_OK;
   }
   if (!keeps) {
-    plan->scratch_buffer = CLEAVE_INDEX_NONE;
-    ONEDNN_TRY(reserve_scratch(plan, buffer->bytes));
-    buffer->fill(buffer->fill_context, plan->scratch);
+    ONEDNN_TRY(onednn_plan_reserve_scratch(plan, buffer->bytes));
+    fill(plan, buffer, plan->scratch);
     onednn_plan_leave_source(plan, index);
     plan->scratch_buffer = index;
     return CLEAVE_OK;
@@ -72,7 +102,7 @@ cleave_status_t onednn_plan_materialise(onednn_plan_t *plan, uint32_t index, boo
   if (buffer->data == NULL) {
     return onednn_plan_out_of_memory(plan);
   }
-  buffer->fill(buffer->fill_context, buffer->data);
+  fill(plan, buffer, buffer->data);
   onednn_plan_leave_source(plan, index);
   return CLEAVE_OK;
 }
@@ -149,5 +179,8 @@ cleave_status_t onednn_plan_gather(onednn_plan_t *plan) {
   if (plan->own != NULL) {
     onednn_slab_trim(plan->own);
   }
+  free(plan->scratch);
+  plan->scratch = NULL;
+  plan->scratch_bytes = 0;
   return CLEAVE_OK;
 }

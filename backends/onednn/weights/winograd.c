@@ -133,7 +133,8 @@ typedef struct packing {
   int64_t side;
   int64_t outputs;
   int64_t inputs;
-  const float *weights;
+  int64_t first;         // of the blocks of outputs to be packed
+  const float *weights;  // of the first of these
   float *out;
 } packing_t;
 
@@ -158,9 +159,9 @@ static void pack_blocks(void *context, int64_t begin, int64_t end) {
   int64_t inputs = count_blocks(packing->inputs);
   int64_t stride = packing->inputs * AREA;
   for (int64_t k = begin; k < end; k++) {
-    int64_t output = k / inputs;
+    int64_t output = packing->first + k / inputs;
     int64_t input = k % inputs;
-    const block_t block = {.from = packing->weights + output * BLOCK * stride + input * BLOCK * AREA,
+    const block_t block = {.from = packing->weights + k / inputs * BLOCK * stride + input * BLOCK * AREA,
                            .stride = stride,
                            .outputs = part_of(packing->outputs, output),
                            .inputs = part_of(packing->inputs, input)};
@@ -175,9 +176,9 @@ static void pack_blocks(void *context, int64_t begin, int64_t end) {
 }
 
 void onednn_winograd_pack(const cleave_host_t *host, int32_t threads, const onednn_layout_t *packed,
-                          const float *weights, float *out) {
+                          const int64_t outputs[2], const float *weights, float *out) {
   const onednn_wino_t *wino = onednn_layout_wino(packed);
-  packing_t packing = {.wino = wino, .weights = weights, .out = out};
+  packing_t packing = {.wino = wino, .first = outputs[0] / BLOCK, .weights = weights, .out = out};
   if (wino != NULL) {
     packing.side = wino->alpha;
     packing.outputs = wino->oc;
@@ -187,6 +188,6 @@ void onednn_winograd_pack(const cleave_host_t *host, int32_t threads, const oned
     packing.outputs = packed->dims[0];
     packing.inputs = packed->dims[2];
   }
-  host->parallel_for(threads, count_blocks(packing.outputs) * count_blocks(packing.inputs), 16, pack_blocks,
-                     &packing);
+  int64_t blocks = count_blocks(outputs[1]) - packing.first;
+  host->parallel_for(threads, blocks * count_blocks(packing.inputs), 16, pack_blocks, &packing);
 }

@@ -15,9 +15,10 @@
  * inputs])? */
 bool onednn_winograd_packs(const onednn_layout_t *plain, const onednn_layout_t *packed);
 
-/* Writes all of `out`, in the layout `packed`, on at most `threads` threads of the host. `weights` are
- * [outputs, inputs, 3, 3]. */
+/* Writes what belongs to the outputs [first, end) into `out`, which is in the layout `packed`, on at most
+ * `threads` threads of the host. `first` is a multiple of 16, and so is `end` unless it is their number.
+ * `weights` are those of these outputs, [outputs, inputs, 3, 3]. */
 void onednn_winograd_pack(const cleave_host_t *host, int32_t threads, const onednn_layout_t *packed,
-                          const float *weights, float *out);
+                          const int64_t outputs[2], const float *weights, float *out);
 
 #endif /* ONEDNN_WINOGRAD_H */

@@ -2,6 +2,7 @@
 // Stage by stage, each timed. A failed stage leaves what is there for cleave_job_deinit.
 #include "cli/common/job.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -333,4 +334,34 @@ void cleave_job_deinit(cleave_job_t *job) {
 double cleave_job_peak_rss(void) {
   struct rusage usage;
   return getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_maxrss / 1024.0 : 0.0;
+}
+
+/* A library's mappings follow each other; one of them holds its code. */
+double cleave_job_code_rss(void) {
+  FILE *file = fopen("/proc/self/smaps", "r");
+  char line[512];
+  char path[512] = "";
+  unsigned long sum = 0;
+  unsigned long resident = 0;
+  bool is_code = false;
+  while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+    char permissions[8];
+    char found[512] = "";
+    unsigned long kib = 0;
+    if (sscanf(line, "Rss: %lu kB", &kib) == 1) {
+      resident += kib;
+    } else if (sscanf(line, "%*x-%*x %7s %*x %*s %*u %511s", permissions, found) >= 1) {
+      if (strcmp(found, path) != 0) {
+        sum += is_code ? resident : 0;
+        resident = 0;
+        is_code = false;
+        memcpy(path, found, sizeof path);
+      }
+      is_code = is_code || (found[0] == '/' && strchr(permissions, 'x') != NULL);
+    }
+  }
+  if (file != NULL) {
+    (void)fclose(file);
+  }
+  return (double)(sum + (is_code ? resident : 0)) / 1024.0;
 }

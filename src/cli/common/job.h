@@ -105,5 +105,8 @@ void cleave_job_deinit(cleave_job_t *job);
 
 /* Peak resident memory of the process in MiB. */
 double cleave_job_peak_rss(void);
+/* What of that the program and its libraries are themselves at the moment, code, tables and relocations, in
+ * MiB. Takes about a millisecond. */
+double cleave_job_code_rss(void);
 
 #endif /* CLEAVE_CLI_COMMON_JOB_H */

@@ -162,6 +162,7 @@ json_t *cleave_run_report_json(const cleave_run_t *run) {
   if (json == NULL) {
     return NULL;
   }
+  (void)json_object_set_new(json, "code_rss_mb", json_real(cleave_job_code_rss()));
   (void)json_object_set_new(json, "runs", json_integer((json_int_t)run->times.count));
   (void)json_object_set_new(json, "threads", json_integer(thread_count(run)));
   (void)json_object_set_new(json, "requests", cleave_run_requests_json(&run->requests, thread_count(run)));

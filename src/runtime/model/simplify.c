@@ -12,7 +12,7 @@
 #include "ops/infer.h"
 #include "runtime/model/bind.h"
 
-enum { MAX_ROUNDS = 4, LARGE_RESULT = 16 << 20, MUCH_GARBAGE = 64 << 20 };
+enum { MAX_ROUNDS = 4, LARGE_RESULT = 16 << 20, MUCH_GARBAGE = 64 << 20, SOME_GARBAGE = 256 << 10 };
 
 /* What a model may make of itself at most: so many bytes and so much work, and more by what it brings. */
 enum { FREE_BYTES = 256 << 20, BYTES_PER_BYTE = 8, WORK_PER_BYTE = 16 };
@@ -243,6 +243,9 @@ cleave_status_t cleave_graph_simplify(cleave_graph_t *graph, const bool *keep_no
     if (folding.count == 0) {
       break;
     }
+  }
+  if (status == CLEAVE_OK && folding.garbage > SOME_GARBAGE) {
+    status = cleave_graph_release_unused(graph, error);
   }
   cleave_arena_deinit(&folding.arena);
   if (graph->fold_budget.is_spent && !was_spent) {

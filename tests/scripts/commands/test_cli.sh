@@ -102,7 +102,7 @@ check "takes settings for scripts and rules" 0 'then median' "$program" run tiny
 check "profiles" 0 'time per region' "$program" run tiny.lua --rules rules.lua --profile trace.json --repeat 2
 check "writes a trace" 0 '"traceEvents"' cat trace.json
 check "prints JSON" 0 '^{' "$program" run tiny.lua --rules rules.lua --verify --repeat 2 --json
-keys "run --json" "model load_ms bind_ms rules_ms partition_ms compile_ms first_ms median_ms min_ms p90_ms mean_ms peak_rss_mb \
+keys "run --json" "model load_ms bind_ms rules_ms partition_ms compile_ms first_ms median_ms min_ms p90_ms mean_ms peak_rss_mb code_rss_mb \
   runs threads fusions regions nodes nodes_on_cpu rules left_on_cpu check verify memory notes"
 cp out run.json
 check "has no check without data" 0 '"check": null' cat run.json

@@ -527,6 +527,8 @@ cleave_status_t cleave_onnx_read(const char *path, const cleave_onnx_read_option
   CLEAVE_TRY(cleave_file_open(path, &file, error));
   cleave_status_t status =
       read_bytes(file, cleave_file_data(file), cleave_file_size(file), path, options, out_graph, error);
+  /* Weights that lie around what was read are in memory; who needs them reads them again. */
+  cleave_file_drop_pages(cleave_file_data(file), cleave_file_size(file));
   cleave_file_release(file);
   return status;
 }
