@@ -8,10 +8,23 @@
 #include "cpu/fused.h"
 #include "cpu/program.h"
 
+static void destroy(void *state) {
+  cpu_backend_t *backend = state;
+  if (backend != NULL) {
+    free((void *)backend->kernels);
+    kernel_texts_destroy(backend->texts);
+    free(backend);
+  }
+}
+
 static cleave_status_t initialise(const cleave_host_t *host, void **out_state, cleave_message_t *message) {
   cpu_backend_t *backend = calloc(1, sizeof *backend);
-  if (backend == NULL || !cpu_kernel_table_make(&backend->kernels, &backend->kernel_count)) {
-    free(backend);
+  if (backend != NULL) {
+    backend->texts = kernel_texts_create();
+  }
+  if (backend == NULL || backend->texts == NULL ||
+      !cpu_kernel_table_make(&backend->kernels, &backend->kernel_count)) {
+    destroy(backend);
     return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the table of kernels");
   }
   const char *pointwise = getenv("CLEAVE_POINTWISE");
@@ -19,14 +32,6 @@ static cleave_status_t initialise(const cleave_host_t *host, void **out_state, c
   backend->fuses = pointwise == NULL || strcmp(pointwise, "0") != 0;
   *out_state = backend;
   return CLEAVE_OK;
-}
-
-static void destroy(void *state) {
-  cpu_backend_t *backend = state;
-  if (backend != NULL) {
-    free((void *)backend->kernels);
-    free(backend);
-  }
 }
 
 static cleave_status_t supports(void *state, const cleave_region_view_t *view, cleave_message_t *reason) {
@@ -75,6 +80,28 @@ static uint32_t profile(const void *program, const cleave_step_time_t **out_step
   const cpu_program_t *self = program;
   *out_steps = self->times;
   return self->times == NULL ? 0 : self->time_count;
+}
+
+/* Says nothing about itself: texts of kernels are long, and asked for by name. */
+static cleave_status_t configure(void *state, const cleave_key_value_t *settings, uint32_t setting_count,
+                                 const cleave_key_value_t **out_answers, uint32_t *out_answer_count,
+                                 cleave_message_t *message) {
+  cpu_backend_t *backend = state;
+  *out_answers = &backend->answer;
+  *out_answer_count = 0;
+  for (uint32_t k = 0; k < setting_count; k++) {
+    if (strcmp(settings[k].key, "hint.kernels") == 0) {
+      CPU_TRY(kernel_texts_hint(backend->texts, settings[k].value, message));
+    } else if (strcmp(settings[k].key, "kernels.text") == 0 && settings[k].value == NULL) {
+      backend->answer = (cleave_key_value_t){settings[k].key, kernel_texts_read(backend->texts)};
+      *out_answer_count = 1;
+    } else if (strncmp(settings[k].key, "hint.", 5) != 0) {
+      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+                         "setting '%.60s' is unknown; expected hint.kernels, or kernels.text to read",
+                         settings[k].key);
+    }
+  }
+  return CLEAVE_OK;
 }
 
 /* One kernel per node, and per fusion that asks for it, measured once on one core of a server processor with
@@ -151,6 +178,7 @@ static const cleave_backend_t cpu_backend = {
     .run = run,
     .profile = profile,
     .cost = cost,
+    .configure = configure,
 };
 
 const cleave_backend_t *cleave_backend_cpu(uint32_t abi_major, uint32_t abi_minor, cleave_message_t *message);

@@ -413,6 +413,7 @@ cleave_status_t cpu_program_compile(const cpu_backend_t *backend, const cleave_r
     return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
   }
   program->host = backend->host;
+  program->texts = backend->texts;
   program->info.size = sizeof program->info;
   cleave_status_t status = describe_values(program, region, message);
   const bool *is_read = find_read_values(program, region);

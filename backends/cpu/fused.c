@@ -128,6 +128,7 @@ cleave_status_t cpu_fused_compile(cpu_program_t *program, kernel_lowerer_t *lowe
   kernel_plan_t *plan = NULL;
   cleave_status_t status = kernel_lower(lowerer, unit->count, unit->nodes, &lowered, message);
   if (status == CLEAVE_OK) {
+    kernel_texts_add_lowered(program->texts, &lowered);
     status = kernel_plan_create(lowered.program, kernel_loops_choose(2), &plan, message);
   }
   if (status == CLEAVE_OK) {

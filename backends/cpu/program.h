@@ -9,13 +9,16 @@
 
 #include "cpu/common/kernel.h"
 #include "kernels/arena.h"
+#include "kernels/show/texts.h"
 
-/* What `initialise` makes: the kernels sorted by operator. Immutable after that. */
+/* What `initialise` makes: the kernels sorted by operator. Immutable after that, except for texts. */
 typedef struct cpu_backend {
   const cleave_host_t *host;
   uint32_t kernel_count;
   const cpu_kernel_t *const *kernels;
-  bool fuses; /* CLEAVE_POINTWISE=0 in the environment: every region runs node by node */
+  kernel_texts_t *texts;
+  cleave_key_value_t answer; /* of a question about these */
+  bool fuses;                /* CLEAVE_POINTWISE=0 in the environment: every region runs node by node */
 } cpu_backend_t;
 
 /* All kernels, sorted by operator, in memory of malloc's; false without memory. */
@@ -54,6 +57,7 @@ typedef struct cpu_placement {
 struct cpu_program {
   kernel_arena_t arena;
   const cleave_host_t *host;
+  kernel_texts_t *texts; /* of the backend */
   cpu_tensor_t *tensors; /* one per value of the region */
   uint32_t value_count;
   uint32_t step_count;

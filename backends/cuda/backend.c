@@ -128,8 +128,8 @@ static void answer(answering_t *answering, uint32_t key) {
     return;
   }
   if (key == TEXT_KEY) {
-    state->answers[answering->count++] =
-        (cleave_key_value_t){.key = keys[key], .value = cuda_compiler_texts(state->compiler)};
+    state->answers[answering->count++] = (cleave_key_value_t){
+        .key = keys[key], .value = kernel_texts_read(cuda_compiler_texts(state->compiler))};
     return;
   }
   cuda_compiler_counts_t counts = cuda_compiler_count(state->compiler);
@@ -145,8 +145,8 @@ static cleave_status_t configure(void *opaque, const cleave_key_value_t *setting
   answering_t answering = {.state = state};
   for (uint32_t k = 0; k < setting_count && answering.count < KEY_COUNT; k++) {
     uint32_t key = 0;
-    if (strcmp(settings[k].key, "hint.kernels") == 0 && settings[k].value != NULL) {
-      cuda_compiler_keep_texts(state->compiler, strcmp(settings[k].value, "1") == 0);
+    if (strcmp(settings[k].key, "hint.kernels") == 0) {
+      CUDA_TRY(kernel_texts_hint(cuda_compiler_texts(state->compiler), settings[k].value, message));
     }
     if (strncmp(settings[k].key, "hint.", 5) == 0) {
       continue;

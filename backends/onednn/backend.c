@@ -16,9 +16,22 @@
 typedef struct state {
   onednn_base_t base;
   onednn_tunings_t *tunings;
-  char spare_text[24];  // of the answer
-  cleave_key_value_t answer;
+  char spare_text[24];  // of an answer
+  cleave_key_value_t answers[2];
 } state_t;
+
+static void destroy(void *opaque) {
+  state_t *state = opaque;
+  if (state != NULL) {
+    if (state->base.engine != NULL) {
+      (void)dnnl_engine_destroy(state->base.engine);
+    }
+    onednn_store_destroy(state->base.store);
+    onednn_tunings_destroy(state->tunings);
+    kernel_texts_destroy(state->base.texts);
+    free(state);
+  }
+}
 
 static cleave_status_t initialise(const cleave_host_t *host, void **out_state, cleave_message_t *message) {
   *out_state = NULL;
@@ -27,34 +40,19 @@ static cleave_status_t initialise(const cleave_host_t *host, void **out_state, c
     return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while starting oneDNN");
   }
   state->base.host = host;
+  state->base.store = onednn_store_create();
+  state->base.texts = kernel_texts_create();
+  state->tunings = onednn_tunings_create();
   cleave_status_t status =
-      onednn_check(dnnl_engine_create(&state->base.engine, dnnl_cpu, 0), "an engine", message);
-  if (status == CLEAVE_OK) {
-    state->base.store = onednn_store_create();
-    state->tunings = onednn_tunings_create();
-    if (state->base.store == NULL || state->tunings == NULL) {
-      (void)dnnl_engine_destroy(state->base.engine);
-      onednn_store_destroy(state->base.store);
-      onednn_tunings_destroy(state->tunings);
-      status = kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while starting oneDNN");
-    }
-  }
+      state->base.store == NULL || state->tunings == NULL || state->base.texts == NULL
+          ? kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while starting oneDNN")
+          : onednn_check(dnnl_engine_create(&state->base.engine, dnnl_cpu, 0), "an engine", message);
   if (status != CLEAVE_OK) {
-    free(state);
+    destroy(state);
     return status;
   }
   *out_state = state;
   return CLEAVE_OK;
-}
-
-static void destroy(void *opaque) {
-  state_t *state = opaque;
-  if (state != NULL) {
-    (void)dnnl_engine_destroy(state->base.engine);
-    onednn_store_destroy(state->base.store);
-    onednn_tunings_destroy(state->tunings);
-    free(state);
-  }
 }
 
 static cleave_status_t supports(void *opaque, const cleave_region_view_t *view, cleave_message_t *reason) {
@@ -163,34 +161,49 @@ static cleave_status_t cost(void *state, const cleave_region_view_t *view, doubl
   return cleave_cost_estimate(&rates, view, out_nanoseconds, message);
 }
 
-// The one setting says whether programs will be compiled again; how much memory is ready for that, the
-// one thing to be asked.
+static cleave_status_t check_setting(const cleave_key_value_t *setting, cleave_message_t *message) {
+  const char *value = setting->value;
+  if (strcmp(setting->key, "hint.recompiles") == 0) {
+    return value == NULL || strcmp(value, "0") == 0 || strcmp(value, "1") == 0
+               ? CLEAVE_OK
+               : kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
+                             "hint.recompiles: expected 0 or 1, found '%.60s'", value);
+  }
+  bool is_known = strcmp(setting->key, "hint.kernels") == 0 ||
+                  (value == NULL &&
+                   (strcmp(setting->key, "spare_bytes") == 0 || strcmp(setting->key, "kernels.text") == 0));
+  return is_known ? CLEAVE_OK
+                  : kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+                                "setting '%.60s' is unknown; expected hint.recompiles or hint.kernels, or "
+                                "spare_bytes or kernels.text to read",
+                                setting->key);
+}
+
+// Settings say whether programs will be compiled again, and whether texts of kernels are kept. To be asked
+// are the memory that is ready for programs, and, by name, the texts.
 static cleave_status_t configure(void *opaque, const cleave_key_value_t *settings, uint32_t setting_count,
                                  const cleave_key_value_t **out_answers, uint32_t *out_answer_count,
                                  cleave_message_t *message) {
   state_t *state = opaque;
   const char *recompiles = NULL;
+  uint32_t count = 0;
   for (uint32_t k = 0; k < setting_count; k++) {
-    const char *value = settings[k].value;
-    bool is_hint = strcmp(settings[k].key, "hint.recompiles") == 0;
-    if (!is_hint && (strcmp(settings[k].key, "spare_bytes") != 0 || value != NULL)) {
-      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
-                         "setting '%.60s' is unknown; expected hint.recompiles, or spare_bytes to read",
-                         settings[k].key);
+    ONEDNN_TRY(check_setting(&settings[k], message));
+    if (strcmp(settings[k].key, "hint.kernels") == 0) {
+      ONEDNN_TRY(kernel_texts_hint(state->base.texts, settings[k].value, message));
+    } else if (strcmp(settings[k].key, "hint.recompiles") == 0 && settings[k].value != NULL) {
+      recompiles = settings[k].value;
+    } else if (strcmp(settings[k].key, "kernels.text") == 0 && count == 0) {
+      state->answers[count++] = (cleave_key_value_t){"kernels.text", kernel_texts_read(state->base.texts)};
     }
-    if (is_hint && value != NULL && strcmp(value, "0") != 0 && strcmp(value, "1") != 0) {
-      return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
-                         "hint.recompiles: expected 0 or 1, found '%.60s'", value);
-    }
-    recompiles = is_hint && value != NULL ? value : recompiles;
   }
   if (recompiles != NULL) {
     onednn_store_prepare(state->base.store, strcmp(recompiles, "1") == 0);
   }
   (void)snprintf(state->spare_text, sizeof(state->spare_text), "%zu", onednn_store_spare(state->base.store));
-  state->answer = (cleave_key_value_t){.key = "spare_bytes", .value = state->spare_text};
-  *out_answers = &state->answer;
-  *out_answer_count = 1;
+  state->answers[count++] = (cleave_key_value_t){.key = "spare_bytes", .value = state->spare_text};
+  *out_answers = state->answers;
+  *out_answer_count = count;
   return CLEAVE_OK;
 }
 

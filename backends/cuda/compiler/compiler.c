@@ -31,20 +31,21 @@ struct cuda_compiler {
   int major;
   int minor;
   cuda_compiler_counts_t counts;
-  bool keeps_texts;
-  char *texts;
-  size_t texts_length;
+  kernel_texts_t *texts;
 };
 
 cleave_status_t cuda_compiler_create(cuda_state_t *state, cuda_compiler_t **out_compiler,
                                      cleave_message_t *message) {
   *out_compiler = NULL;
   cuda_compiler_t *compiler = calloc(1, sizeof *compiler);
-  if (compiler == NULL || pthread_mutex_init(&compiler->lock, NULL) != 0) {
+  kernel_texts_t *texts = kernel_texts_create();
+  if (compiler == NULL || texts == NULL || pthread_mutex_init(&compiler->lock, NULL) != 0) {
+    kernel_texts_destroy(texts);
     free(compiler);
     return cuda_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, CLEAVE_REASON_NONE, "no memory for a compiler");
   }
   compiler->state = state;
+  compiler->texts = texts;
   (void)state->libraries.nvrtc.version(&compiler->major, &compiler->minor);
   if (!cuda_disk_folder(compiler->folder, sizeof compiler->folder)) {
     compiler->folder[0] = '\0';
@@ -68,30 +69,12 @@ void cuda_compiler_destroy(cuda_compiler_t *compiler) {
     compiler->entries = next;
   }
   (void)pthread_mutex_destroy(&compiler->lock);
-  free(compiler->texts);
+  kernel_texts_destroy(compiler->texts);
   free(compiler);
 }
 
-void cuda_compiler_keep_texts(cuda_compiler_t *compiler, bool keeps) {
-  (void)pthread_mutex_lock(&compiler->lock);
-  compiler->keeps_texts = keeps;
-  (void)pthread_mutex_unlock(&compiler->lock);
-}
-
-const char *cuda_compiler_texts(cuda_compiler_t *compiler) {
-  return compiler->texts == NULL ? "" : compiler->texts;
-}
-
-/* If memory is short, the text is left out. */
-static void keep_text(cuda_compiler_t *compiler, const cuda_source_t *source) {
-  const char *nodes = source->nodes == NULL ? "" : source->nodes;
-  size_t more = strlen(source->text) + strlen(nodes) + 32;
-  char *texts = realloc(compiler->texts, compiler->texts_length + more);
-  if (texts != NULL) {
-    int length = snprintf(texts + compiler->texts_length, more, "// ---- %s ----\n%s\n", nodes, source->text);
-    compiler->texts = texts;
-    compiler->texts_length += length > 0 ? (size_t)length : 0;
-  }
+kernel_texts_t *cuda_compiler_texts(cuda_compiler_t *compiler) {
+  return compiler->texts;
 }
 
 cuda_compiler_counts_t cuda_compiler_count(cuda_compiler_t *compiler) {
@@ -179,9 +162,6 @@ static cleave_status_t get(cuda_compiler_t *compiler, uint32_t device, const cud
     free(entry);
     return status;
   }
-  if (compiler->keeps_texts) {
-    keep_text(compiler, source);
-  }
   entry->next = compiler->entries;
   compiler->entries = entry;
   *out_function = entry->function;
@@ -193,5 +173,8 @@ cleave_status_t cuda_compiler_get(cuda_compiler_t *compiler, uint32_t device, co
   (void)pthread_mutex_lock(&compiler->lock);
   cleave_status_t status = get(compiler, device, source, out_function, message);
   (void)pthread_mutex_unlock(&compiler->lock);
+  if (status == CLEAVE_OK) {
+    kernel_texts_add(compiler->texts, "//", source->nodes == NULL ? "" : source->nodes, source->text);
+  }
   return status;
 }

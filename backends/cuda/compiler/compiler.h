@@ -11,6 +11,7 @@
 #define CLEAVE_CUDA_COMPILER_H
 
 #include "cuda/device/state.h"
+#include "kernels/show/texts.h"
 
 typedef struct cuda_compiler cuda_compiler_t;
 
@@ -35,10 +36,8 @@ CLEAVE_MUST_USE cleave_status_t cuda_compiler_get(cuda_compiler_t *compiler, uin
                                                   const cuda_source_t *source, cuda_function_t *out_function,
                                                   cleave_message_t *message);
 
-/* From now on texts are kept, each once, with their nodes before them. */
-void cuda_compiler_keep_texts(cuda_compiler_t *compiler, bool keeps);
-/* All of them, in order; the compiler's, until the next kernel. */
-const char *cuda_compiler_texts(cuda_compiler_t *compiler);
+/* Those of all kernels. */
+kernel_texts_t *cuda_compiler_texts(cuda_compiler_t *compiler);
 
 typedef struct cuda_compiler_counts {
   uint64_t compiled; /* by NVRTC */

@@ -126,26 +126,6 @@ static cleave_status_t upload(cuda_program_t *program, cleave_message_t *message
   return CLEAVE_OK;
 }
 
-/* "conv1, relu1": those of the step's fusion, or its node. */
-static void write_nodes(const cleave_region_view_t *region, const cuda_step_t *step, char *out_text,
-                        size_t size) {
-  bool is_fused = step->fusion != CLEAVE_INDEX_NONE;
-  const uint32_t *nodes = is_fused ? region->fusions[step->fusion].nodes : &step->node;
-  uint32_t count = is_fused ? region->fusions[step->fusion].node_count : 1;
-  size_t at = 0;
-  out_text[0] = '\0';
-  for (uint32_t k = 0; k < count && at < size; k++) {
-    const cleave_node_view_t *node = &region->nodes[nodes[k]];
-    bool has_name = node->name != NULL && node->name[0] != '\0';
-    int length =
-        snprintf(out_text + at, size - at, "%s%s", k == 0 ? "" : ", ", has_name ? node->name : node->op);
-    at += length > 0 ? (size_t)length : 0;
-  }
-  for (char *c = out_text; *c != '\0'; c++) { /* names come from models */
-    *c = *c < ' ' || *c > '~' ? '?' : *c;
-  }
-}
-
 static cleave_status_t get_kernels(cuda_program_t *program, const cleave_region_view_t *region,
                                    cleave_message_t *message) {
   static const char *const options[] = {"--std=c++17", "--use_fast_math"};
@@ -153,7 +133,10 @@ static cleave_status_t get_kernels(cuda_program_t *program, const cleave_region_
   for (uint32_t k = 0; k < program->plan.step_count; k++) {
     const cuda_step_t *step = &program->plan.steps[k];
     if (step->kind == CUDA_STEP_KERNEL) {
-      write_nodes(region, step, nodes, sizeof nodes);
+      bool is_fused = step->fusion != CLEAVE_INDEX_NONE;
+      const cleave_fusion_view_t *fusion = is_fused ? &region->fusions[step->fusion] : NULL;
+      kernel_texts_nodes(region, is_fused ? fusion->node_count : 1, is_fused ? fusion->nodes : &step->node,
+                         nodes, sizeof nodes);
       const cuda_source_t source = {.text = step->text,
                                     .entry = KERNEL_CUDA_ENTRY,
                                     .options = options,

@@ -296,7 +296,10 @@ static cleave_status_t lower_outputs(lowering_t *lowering, const uint32_t *reade
 
 cleave_status_t kernel_lower(kernel_lowerer_t *lowerer, uint32_t node_count, const uint32_t *nodes,
                              kernel_lowered_t *out_lowered, cleave_message_t *message) {
-  out_lowered->program = NULL;
+  *out_lowered = (kernel_lowered_t){.fast_math = out_lowered->fast_math,
+                                    .region = lowerer->region,
+                                    .node_count = node_count,
+                                    .nodes = nodes};
   lowering_t lowering = {.region = lowerer->region,
                          .lowered = out_lowered,
                          .values = lowerer->values,

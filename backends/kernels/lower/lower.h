@@ -27,6 +27,9 @@ typedef struct kernel_view {
 
 typedef struct kernel_lowered {
   bool fast_math; /* set by the caller */
+  const cleave_region_view_t *region;
+  uint32_t node_count;
+  const uint32_t *nodes;
   kernel_program_t *program;
   int64_t dims[CLEAVE_MAX_RANK];           /* of its space */
   uint32_t inputs[KERNEL_MAX_TENSORS];     /* per input of the program: value of the region */

@@ -259,6 +259,7 @@ cleave_status_t onednn_emit_generated(onednn_plan_t *plan, const onednn_kernel_t
       kernel->fusion != CLEAVE_INDEX_NONE ? &plan->region->fusions[kernel->fusion] : NULL;
   ONEDNN_TRY(kernel_lower(plan->analysis->lowerer, fusion != NULL ? fusion->node_count : 1,
                           fusion != NULL ? fusion->nodes : &kernel->node, &lowered, plan->message));
+  kernel_texts_add_lowered(plan->texts, &lowered);
   if (lowered.program->rank > 0) {
     shape = (onednn_shape_t){.rank = lowered.program->rank};
     memcpy(shape.dims, lowered.dims, (size_t)shape.rank * sizeof(int64_t));

@@ -158,6 +158,7 @@ cleave_status_t onednn_plan_init(onednn_plan_t *plan, const onednn_analysis_t *a
   plan->threads = threads;
   plan->engine = base->engine;
   plan->store = base->store;
+  plan->texts = base->texts;
   plan->image = base->image;
   plan->scratch_buffer = CLEAVE_INDEX_NONE;
   plan->region = analysis->region;

@@ -10,6 +10,7 @@
 #ifndef ONEDNN_PLAN_H
 #define ONEDNN_PLAN_H
 
+#include "kernels/show/texts.h"
 #include "onednn/analysis/analysis.h"
 #include "onednn/analysis/precision.h"
 #include "onednn/analysis/quantization.h"
@@ -143,6 +144,7 @@ typedef struct onednn_plan {
   onednn_variant_t *variants;
   uint32_t scratchpad; /* buffer all primitives share, alive throughout */
   onednn_store_t *store;
+  kernel_texts_t *texts;
   size_t constant_bytes; /* of all constants of the region */
   onednn_slab_t **slabs; /* that constants lie in, each once; the program takes them over */
   uint32_t slab_count;
@@ -163,6 +165,7 @@ typedef struct onednn_base {
   const cleave_host_t *host;
   dnnl_engine_t engine;
   onednn_store_t *store;         /* that packed constants come from and go to */
+  kernel_texts_t *texts;         /* of generated kernels, for people */
   const onednn_image_t *image;   /* that they come from first, or NULL; outlives the program */
   const onednn_tuning_t *tuning; /* forms of the kernels, or NULL; outlives the program */
   struct onednn_survey *survey;  /* filled in by compiling, or NULL (survey.h) */

@@ -45,6 +45,12 @@ check "a pointwise kernel is one step" 0 '^1 steps$' steps
 check "CLEAVE_POINTWISE=0 runs it node by node" 0 '^3 steps$' env_off
 check "pointwise=false makes no kernel" 0 '0 regions, 0 fusions, 3 nodes on cpu' "$program" partition chain.lua \
   --rules "$source/rules/pointwise.lua" --set pointwise=false
+check "kernels shows the program of a kernel" 0 '^%2 = Add %1 %0' "$program" kernels chain.lua \
+  --rules "$source/rules/pointwise.lua" --set min_gain=0
+check "and its CUDA text without a GPU" 0 '^extern "C" __global__ ' "$program" kernels chain.lua --cuda \
+  --rules "$source/rules/pointwise.lua" --set min_gain=0
+check "kernels says that there are none" 0 '^no kernels: the rules made no fusion and no region' "$program" kernels chain.lua \
+  --rules "$source/rules/pointwise.lua" --set pointwise=false
 # Kernels in one region, between nodes of their own, one of which stands between two nodes of a kernel in
 # the order of the graph.
 cat >kernels.lua <<'LUA'

@@ -107,6 +107,39 @@ UNIT_TEST(gives_up_clearing_when_it_is_no_longer_wanted) {
   op_backend_destroy(&onednn);
 }
 
+static void set(const op_backend_t *onednn, const char *key, const char *value,
+                const cleave_key_value_t **out_answers) {
+  const cleave_key_value_t setting = {.key = key, .value = value};
+  uint32_t count = 0;
+  cleave_message_t message = {.text = ""};
+  ck_assert_int_eq(onednn->backend->configure(onednn->state, &setting, 1, out_answers, &count, &message),
+                   CLEAVE_OK);
+}
+
+#define GENERATED(name, size) "x [" size "] = input\n" name " [" size "] = Erf(x)\n"
+
+/* Kernels of one text count once, however often a region is compiled. */
+UNIT_TEST(shows_the_kernels_that_it_generates) {
+  op_backend_t onednn = onednn_create();
+  const cleave_key_value_t *answers = NULL;
+  static const char *const texts[] = {GENERATED("unseen", "7"), GENERATED("a", "7"), GENERATED("b", "9"),
+                                      GENERATED("a", "7"), GENERATED("c", "2,3")};
+  for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
+    set(&onednn, "hint.kernels", k == 0 ? "0" : "1", &answers);
+    compiled_t program = compile(&onednn, texts[k]);
+    forget(&onednn, &program);
+  }
+  set(&onednn, "kernels.text", NULL, &answers);
+  ck_assert_str_eq(answers[0].key, "kernels.text");
+  ck_assert_str_eq(
+      answers[0].value,
+      "# ---- node: 7, and for 1 more ----\nkernel rank 1 reduced 0\nin0 f32 [0]\n%0 = load in0\n"
+      "%1 = Erf %0\nout0 f32 = %1\n\n"
+      "# ---- node: 2 x 3 ----\nkernel rank 2 reduced 0\nin0 f32 [0 1]\n%0 = load in0\n"
+      "%1 = Erf %0\nout0 f32 = %1\n\n");
+  op_backend_destroy(&onednn);
+}
+
 static void refuses(const char *key, const char *value, const char *message_part) {
   op_backend_t onednn = onednn_create();
   cleave_key_value_t setting = {.key = key, .value = value};
@@ -120,9 +153,11 @@ static void refuses(const char *key, const char *value, const char *message_part
 }
 
 UNIT_TEST(refuses_settings_that_it_does_not_know) {
-  refuses("colour", "red", "setting 'colour' is unknown; expected hint.recompiles, or spare_bytes");
+  refuses("colour", "red", "setting 'colour' is unknown; expected hint.recompiles or hint.kernels");
   refuses("colour", NULL, "setting 'colour' is unknown");
   refuses("spare_bytes", "1", "setting 'spare_bytes' is unknown");
+  refuses("kernels.text", "1", "setting 'kernels.text' is unknown");
+  refuses("hint.kernels", "yes", "hint.kernels: expected 0, 1 or cuda, found 'yes'");
   refuses("hint.recompiles", "yes", "hint.recompiles: expected 0 or 1, found 'yes'");
 }
 #endif
