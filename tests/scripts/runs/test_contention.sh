@@ -67,8 +67,13 @@ if [ -n "$rules" ]; then
     >"$out" 2>&1
   taskset -c "$pair" "$program" run "$model" --set size=64 --rules "$rules" --requests 600 --threads 2 --data alone \
     --rtol 0 --atol 0 --log information >"$out" 2>&1 && pass || fail "runs on one thread compute other values"
-  grep -q 'processors are taken: runs use one thread while that is faster' "$out" && pass ||
-    fail "short runs do not use one thread: $(tail -1 "$out")"
+  case "$3" in
+    *asan* | *tsan*) ;; # runs are not short there
+    *)
+      grep -q 'processors are taken: runs use one thread while that is faster' "$out" && pass ||
+        fail "short runs do not use one thread: $(tail -1 "$out")"
+      ;;
+  esac
 fi
 
 # The clock of a busy machine: the best of four rounds by turns counts. A sanitizer's program takes too long.
