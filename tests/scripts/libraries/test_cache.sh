@@ -138,7 +138,7 @@ LUA
   check "told by --ask" 0 '"value": "bad"' $backends --ask mood=bad --json
   check "an unknown key" 1 "backend 'blobs': key 'moood' is unknown" $backends --ask moood
   check "an unknown key is told" 1 "backend 'blobs': key 'moood' is unknown" $backends --configure blobs.moood=1
-  check "a backend without" 1 "backend 'cpu' has nothing to configure" "$program" backends cpu --ask x
+  check "an unknown setting" 1 "backend 'cpu': setting 'x' is unknown; expected hint.kernels" "$program" backends cpu --ask x
   check "an unknown backend" 1 "backend 'cpo' is unknown" "$program" backends cpo
   check "all about one" 0 'device 1: abacus 1' $backends
   check "asked of nobody" 2 "'--ask' needs the NAME of a backend" "$program" backends --ask x
