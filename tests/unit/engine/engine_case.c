@@ -25,28 +25,40 @@ void engine_case_end(cleave_engine_t *engine) {
   cleave_engine_destroy(engine);
 }
 
+void engine_case_each(engine_body_t body) {
+  static const uint32_t KINDS[] = {0, 1, 2, 8};
+  for (size_t k = 0; k < sizeof KINDS / sizeof KINDS[0]; k++) {
+    cleave_engine_t *engine = engine_case_create(KINDS[k]);
+    cleave_variable_t *x = engine_case_variable(engine);
+    body(engine, KINDS[k], x);
+    cleave_variable_release(x, NULL, NULL);
+    engine_case_end(engine);
+  }
+}
+
+void engine_case_push_info(cleave_engine_t *engine, cleave_operation_info_t info) {
+  info.size = sizeof info;
+  info.name = info.name == NULL ? "op" : info.name;
+  unit_ok(cleave_engine_push(engine, &info, e));
+}
+
 void engine_case_push(cleave_engine_t *engine, const char *name, cleave_operation_run_t run, void *self,
                       cleave_variable_t *const *reads, uint32_t read_count, cleave_variable_t *write) {
-  cleave_error_t error = CLEAVE_ERROR_INIT;
-  const cleave_operation_info_t info = {.size = sizeof info,
-                                        .name = name,
-                                        .run = run,
-                                        .self = self,
-                                        .reads = reads,
-                                        .read_count = read_count,
-                                        .writes = &write,
-                                        .write_count = write != NULL};
-  ck_assert_msg(cleave_engine_push(engine, &info, &error) == CLEAVE_OK, "%s", error.message);
+  engine_case_push_info(engine, (cleave_operation_info_t){.name = name,
+                                                          .run = run,
+                                                          .self = self,
+                                                          .reads = reads,
+                                                          .read_count = read_count,
+                                                          .writes = &write,
+                                                          .write_count = write != NULL});
 }
 
 void engine_case_wait(cleave_variable_t *variable) {
-  cleave_error_t error = CLEAVE_ERROR_INIT;
-  ck_assert_msg(cleave_variable_wait(variable, &error) == CLEAVE_OK, "%s", error.message);
+  unit_ok(cleave_variable_wait(variable, e));
 }
 
 void engine_case_wait_all(cleave_engine_t *engine) {
-  cleave_error_t error = CLEAVE_ERROR_INIT;
-  ck_assert_msg(cleave_engine_wait(engine, &error) == CLEAVE_OK, "%s", error.message);
+  unit_ok(cleave_engine_wait(engine, e));
 }
 
 void engine_case_sleep(uint32_t milliseconds) {

@@ -13,6 +13,21 @@ cleave_variable_t *engine_case_variable(cleave_engine_t *engine);
 /* Waits until nothing fails, and destroys it. */
 void engine_case_end(cleave_engine_t *engine);
 
+/* A test that runs once with an engine of each kind: serial, with one worker, two, and eight. The body sees
+ * `engine`, its number of `workers`, and `x`, a variable of it; both end behind it, as engine_case_end does.
+ */
+typedef void (*engine_body_t)(cleave_engine_t *engine, uint32_t workers, cleave_variable_t *x);
+void engine_case_each(engine_body_t body);
+#define ENGINE_TEST(name)                                                                                    \
+  static void name##_with(cleave_engine_t *engine, uint32_t workers, cleave_variable_t *x);                  \
+  UNIT_TEST(name) {                                                                                          \
+    engine_case_each(name##_with);                                                                           \
+  }                                                                                                          \
+  static void name##_with(cleave_engine_t *engine CK_ATTRIBUTE_UNUSED, uint32_t workers CK_ATTRIBUTE_UNUSED, \
+                          cleave_variable_t *x CK_ATTRIBUTE_UNUSED)
+
+/* Pushes what the fields say; the size is set here, and a name where there is none: "op". */
+void engine_case_push_info(cleave_engine_t *engine, cleave_operation_info_t info);
 /* Pushes with `reads`, and `write` unless that is NULL. */
 void engine_case_push(cleave_engine_t *engine, const char *name, cleave_operation_run_t run, void *self,
                       cleave_variable_t *const *reads, uint32_t read_count, cleave_variable_t *write);

@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Order, waiting, versions, priorities, asynchronous operations, deletion, descriptions: for one worker,
- * several, and serial engines. */
+/* Order, waiting, versions, priorities, asynchronous operations, deletion, descriptions, forks: for one
+ * worker, several, and serial engines. */
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/memory.h"
 #include "engine_case.h"
 
-static const uint32_t kinds[] = {0, 1, 2, 8};
-enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
-
 UNIT_TEST(engines_start_and_stop) {
-  for (int k = 0; k < 3 * KIND_COUNT; k++) {
-    cleave_engine_t *engine = engine_case_create(kinds[k % KIND_COUNT]);
-    engine_case_wait_all(engine);
-    cleave_engine_destroy(engine);
+  for (uint32_t k = 0; k < 12; k++) {
+    engine_case_end(engine_case_create((const uint32_t[]){0, 1, 2, 8}[k % 4]));
   }
   cleave_engine_t *engine = NULL;
-  ck_assert_int_eq(cleave_engine_create(NULL, &engine, NULL), CLEAVE_OK);
+  unit_ok(cleave_engine_create(NULL, &engine, e));
   cleave_engine_destroy(engine);
   cleave_engine_destroy(NULL);
 }
@@ -39,47 +31,42 @@ static cleave_status_t note(void *self, const cleave_engine_run_t *run, cleave_e
   return CLEAVE_OK;
 }
 
-UNIT_TEST(writes_of_a_variable_run_in_order_of_pushes) {
-  for (int k = 0; k < KIND_COUNT; k++) {
-    cleave_engine_t *engine = engine_case_create(kinds[k]);
-    cleave_variable_t *x = engine_case_variable(engine);
-    static int list[1000];
-    static step_t steps[1000];
-    _Atomic int count = 0;
-    for (int n = 0; n < 1000; n++) {
-      steps[n] = (step_t){n, list, &count};
-      engine_case_push(engine, "note", note, &steps[n], NULL, 0, x);
+static void check_list(const int *list, int first, int count) {
+  for (int n = 0; n < count; n++) {
+    if (list[n] != first + n) {
+      ck_abort_msg("place %d has %d, expected %d", n, list[n], first + n);
     }
-    engine_case_wait(x);
-    for (int n = 0; n < 1000; n++) {
-      ck_assert_int_eq(list[n], n);
-    }
-    ck_assert_uint_eq(cleave_variable_version(x), 1000);
-    cleave_variable_release(x, NULL, NULL);
-    engine_case_end(engine);
   }
 }
 
-UNIT_TEST(reads_do_not_count_as_versions_and_writes_do) {
-  for (int k = 0; k < KIND_COUNT; k++) {
-    cleave_engine_t *engine = engine_case_create(kinds[k]);
-    cleave_variable_t *x = engine_case_variable(engine);
-    int sum[20] = {0};
-    for (int n = 0; n < 10; n++) {
-      engine_case_push(engine, "read", engine_case_add_one, &sum[n], &x, 1, NULL);
-    }
-    engine_case_wait_all(engine);
-    ck_assert_uint_eq(cleave_variable_version(x), 0);
-    for (int n = 10; n < 20; n++) {
-      engine_case_push(engine, "write", engine_case_add_one, &sum[n], NULL, 0, x);
-    }
-    engine_case_wait_all(engine);
-    ck_assert_uint_eq(cleave_variable_version(x), 10);
-    for (int n = 0; n < 20; n++) {
-      ck_assert_int_eq(sum[n], 1);
-    }
-    cleave_variable_release(x, NULL, NULL);
-    engine_case_end(engine);
+ENGINE_TEST(writes_of_a_variable_run_in_order_of_pushes) {
+  static int list[1000];
+  static step_t steps[1000];
+  _Atomic int count = 0;
+  memset(list, 0xff, sizeof list);
+  for (int n = 0; n < 1000; n++) {
+    steps[n] = (step_t){n, list, &count};
+    engine_case_push(engine, "note", note, &steps[n], NULL, 0, x);
+  }
+  engine_case_wait(x);
+  check_list(list, 0, 1000);
+  ck_assert_uint_eq(cleave_variable_version(x), 1000);
+}
+
+ENGINE_TEST(reads_do_not_count_as_versions_and_writes_do) {
+  int sum[20] = {0};
+  for (int n = 0; n < 10; n++) {
+    engine_case_push(engine, "read", engine_case_add_one, &sum[n], &x, 1, NULL);
+  }
+  engine_case_wait_all(engine);
+  ck_assert_uint_eq(cleave_variable_version(x), 0);
+  for (int n = 10; n < 20; n++) {
+    engine_case_push(engine, "write", engine_case_add_one, &sum[n], NULL, 0, x);
+  }
+  engine_case_wait_all(engine);
+  ck_assert_uint_eq(cleave_variable_version(x), 10);
+  for (int n = 0; n < 20; n++) {
+    ck_assert_int_eq(sum[n], 1);
   }
 }
 
@@ -132,33 +119,24 @@ UNIT_TEST(waiting_for_a_variable_waits_for_writes_and_not_for_reads) {
   engine_case_end(engine);
 }
 
-UNIT_TEST(a_variable_given_twice_counts_once) {
-  for (int k = 0; k < KIND_COUNT; k++) {
-    cleave_engine_t *engine = engine_case_create(kinds[k]);
-    cleave_variable_t *x = engine_case_variable(engine);
-    cleave_variable_t *y = engine_case_variable(engine);
-    cleave_variable_t *reads[] = {x, y, x, x, y};
-    cleave_variable_t *writes[] = {y, y};
-    int count = 0;
-    const cleave_operation_info_t info = {.size = sizeof info,
-                                          .name = "op",
-                                          .run = engine_case_add_one,
-                                          .self = &count,
-                                          .reads = reads,
-                                          .read_count = 5,
-                                          .writes = writes,
-                                          .write_count = 2};
-    for (int n = 0; n < 3; n++) {
-      ck_assert_int_eq(cleave_engine_push(engine, &info, NULL), CLEAVE_OK);
-    }
-    engine_case_wait_all(engine);
-    ck_assert_int_eq(count, 3);
-    ck_assert_uint_eq(cleave_variable_version(x), 0);
-    ck_assert_uint_eq(cleave_variable_version(y), 3);
-    cleave_variable_release(x, NULL, NULL);
-    cleave_variable_release(y, NULL, NULL);
-    engine_case_end(engine);
+ENGINE_TEST(a_variable_given_twice_counts_once) {
+  cleave_variable_t *y = engine_case_variable(engine);
+  cleave_variable_t *reads[] = {x, y, x, x, y};
+  cleave_variable_t *writes[] = {y, y};
+  int count = 0;
+  for (int n = 0; n < 3; n++) {
+    engine_case_push_info(engine, (cleave_operation_info_t){.run = engine_case_add_one,
+                                                            .self = &count,
+                                                            .reads = reads,
+                                                            .read_count = 5,
+                                                            .writes = writes,
+                                                            .write_count = 2});
   }
+  engine_case_wait_all(engine);
+  ck_assert_int_eq(count, 3);
+  ck_assert_uint_eq(cleave_variable_version(x), 0);
+  ck_assert_uint_eq(cleave_variable_version(y), 3);
+  cleave_variable_release(y, NULL, NULL);
 }
 
 UNIT_TEST(operations_with_many_variables) {
@@ -193,9 +171,8 @@ UNIT_TEST(the_highest_priority_that_is_ready_runs_first) {
   _Atomic int count = 0;
   for (int n = 0; n < 40; n++) {
     steps[n] = (step_t){n, list, &count};
-    const cleave_operation_info_t info = {
-        .size = sizeof info, .name = "n", .run = note, .self = &steps[n], .priority = n * 7 % 5 - 2};
-    ck_assert_int_eq(cleave_engine_push(engine, &info, NULL), CLEAVE_OK);
+    engine_case_push_info(
+        engine, (cleave_operation_info_t){.run = note, .self = &steps[n], .priority = n * 7 % 5 - 2});
   }
   ck_assert_uint_eq(engine_case_counters(engine).ready, 40);
   gate.is_open = true;
@@ -216,14 +193,10 @@ UNIT_TEST(a_serial_engine_keeps_the_order_of_pushes) {
   _Atomic int count = 0;
   for (int n = 0; n < 20; n++) {
     steps[n] = (step_t){n, list, &count};
-    const cleave_operation_info_t info = {
-        .size = sizeof info, .name = "n", .run = note, .self = &steps[n], .priority = n};
-    ck_assert_int_eq(cleave_engine_push(engine, &info, NULL), CLEAVE_OK);
+    engine_case_push_info(engine, (cleave_operation_info_t){.run = note, .self = &steps[n], .priority = n});
     ck_assert_int_eq(count, n + 1); /* it has run when the push returns */
   }
-  for (int n = 0; n < 20; n++) {
-    ck_assert_int_eq(list[n], n);
-  }
+  check_list(list, 0, 20);
   cleave_engine_destroy(engine);
 }
 
@@ -248,58 +221,43 @@ static cleave_status_t push_next(void *self, const cleave_engine_run_t *run, cle
   return CLEAVE_OK;
 }
 
-UNIT_TEST(operations_may_push_others) {
-  for (int k = 0; k < KIND_COUNT; k++) {
-    cleave_engine_t *engine = engine_case_create(kinds[k]);
-    pusher_t pusher = {.engine = engine, .variable = engine_case_variable(engine)};
-    engine_case_push(engine, "first", push_next, &pusher, NULL, 0, pusher.variable);
-    engine_case_wait_all(engine);
-    ck_assert_int_eq(pusher.count, 6);
-    for (int n = 0; n < 6; n++) {
-      ck_assert_int_eq(pusher.list[n], n + 1);
-    }
-    cleave_variable_release(pusher.variable, NULL, NULL);
-    engine_case_end(engine);
-  }
+ENGINE_TEST(operations_may_push_others) {
+  pusher_t pusher = {.engine = engine, .variable = x};
+  engine_case_push(engine, "first", push_next, &pusher, NULL, 0, x);
+  engine_case_wait_all(engine);
+  ck_assert_int_eq(pusher.count, 6);
+  check_list(pusher.list, 1, 6);
 }
 
 typedef struct waiter {
   cleave_variable_t *variable;
   cleave_engine_t *engine;
-  cleave_error_t one;
-  cleave_error_t all;
 } waiter_t;
 
 static cleave_status_t wait_inside(void *self, const cleave_engine_run_t *run, cleave_error_t *error) {
   (void)run;
   (void)error;
-  waiter_t *waiter = self;
-  ck_assert_int_eq(cleave_variable_wait(waiter->variable, &waiter->one), CLEAVE_ERROR_INVALID_ARGUMENT);
-  ck_assert_int_eq(cleave_engine_wait(waiter->engine, &waiter->all), CLEAVE_ERROR_INVALID_ARGUMENT);
+  const waiter_t *waiter = self;
+  unit_fails(cleave_variable_wait(waiter->variable, e), CLEAVE_ERROR_INVALID_ARGUMENT,
+             "engine: an operation waits for variable 'v': it must read it instead");
+  unit_fails(cleave_engine_wait(waiter->engine, e), CLEAVE_ERROR_INVALID_ARGUMENT,
+             "engine: an operation waits for all operations, itself included");
   return CLEAVE_OK;
 }
 
-UNIT_TEST(an_operation_that_waits_gets_an_error_and_no_deadlock) {
-  for (int k = 0; k < KIND_COUNT; k++) {
-    cleave_engine_t *engine = engine_case_create(kinds[k]);
-    waiter_t waiter = {engine_case_variable(engine), engine, CLEAVE_ERROR_INIT, CLEAVE_ERROR_INIT};
-    engine_case_push(engine, "waits", wait_inside, &waiter, NULL, 0, waiter.variable);
-    engine_case_wait_all(engine);
-    ck_assert_str_eq(waiter.one.message,
-                     "engine: an operation waits for variable 'v': it must read it instead");
-    ck_assert_str_eq(waiter.all.message, "engine: an operation waits for all operations, itself included");
-    cleave_variable_release(waiter.variable, NULL, NULL);
-    engine_case_end(engine);
-  }
+ENGINE_TEST(an_operation_that_waits_gets_an_error_and_no_deadlock) {
+  waiter_t waiter = {x, engine};
+  engine_case_push(engine, "waits", wait_inside, &waiter, NULL, 0, x);
+  engine_case_wait_all(engine);
+  ck_assert_uint_eq(engine_case_counters(engine).ended, 1);
 }
 
 /* ---- several threads that push ---- */
 
 typedef struct crossing {
   cleave_engine_t *engine;
-  cleave_variable_t *variables[2];
+  cleave_variable_t *writes[2];
   int *sums;
-  bool is_reversed;
 } crossing_t;
 
 static cleave_status_t add_both(void *self, const cleave_engine_run_t *run, cleave_error_t *error) {
@@ -313,39 +271,30 @@ static cleave_status_t add_both(void *self, const cleave_engine_run_t *run, clea
 
 static void *push_crossing(void *self) {
   crossing_t *crossing = self;
-  cleave_variable_t *writes[] = {crossing->variables[crossing->is_reversed],
-                                 crossing->variables[!crossing->is_reversed]};
-  const cleave_operation_info_t info = {.size = sizeof info,
-                                        .name = "both",
-                                        .run = add_both,
-                                        .self = crossing->sums,
-                                        .writes = writes,
-                                        .write_count = 2};
   for (int k = 0; k < 20000; k++) {
-    ck_assert_int_eq(cleave_engine_push(crossing->engine, &info, NULL), CLEAVE_OK);
+    engine_case_push_info(
+        crossing->engine,
+        (cleave_operation_info_t){
+            .run = add_both, .self = crossing->sums, .writes = crossing->writes, .write_count = 2});
   }
   return NULL;
 }
 
-UNIT_TEST(threads_that_push_the_same_variables_in_other_orders_do_not_lock_up) {
-  for (int k = 0; k < KIND_COUNT; k++) {
-    cleave_engine_t *engine = engine_case_create(kinds[k]);
-    int sums[2] = {0, 0};
-    crossing_t a = {engine, {engine_case_variable(engine), engine_case_variable(engine)}, sums, false};
-    crossing_t b = a;
-    b.is_reversed = true;
-    pthread_t threads[2];
-    pthread_create(&threads[0], NULL, push_crossing, &a);
-    pthread_create(&threads[1], NULL, push_crossing, &b);
-    pthread_join(threads[0], NULL);
-    pthread_join(threads[1], NULL);
-    engine_case_wait_all(engine);
-    ck_assert_int_eq(sums[0], 40000);
-    ck_assert_int_eq(sums[1], 40000);
-    cleave_variable_release(a.variables[0], NULL, NULL);
-    cleave_variable_release(a.variables[1], NULL, NULL);
-    engine_case_end(engine);
+ENGINE_TEST(threads_that_push_the_same_variables_in_other_orders_do_not_lock_up) {
+  int sums[2] = {0, 0};
+  cleave_variable_t *y = engine_case_variable(engine);
+  crossing_t crossings[2] = {{engine, {x, y}, sums}, {engine, {y, x}, sums}};
+  pthread_t threads[2];
+  for (int k = 0; k < 2; k++) {
+    ck_assert_int_eq(pthread_create(&threads[k], NULL, push_crossing, &crossings[k]), 0);
   }
+  for (int k = 0; k < 2; k++) {
+    ck_assert_int_eq(pthread_join(threads[k], NULL), 0);
+  }
+  engine_case_wait_all(engine);
+  ck_assert_int_eq(sums[0], 40000);
+  ck_assert_int_eq(sums[1], 40000);
+  cleave_variable_release(y, NULL, NULL);
 }
 
 /* ---- asynchronous operations ---- */
@@ -378,43 +327,28 @@ static void start_later(void *self, const cleave_engine_run_t *run, cleave_compl
   pthread_create(&later->thread, NULL, complete_later, later);
 }
 
-UNIT_TEST(asynchronous_operations_end_when_they_say_so) {
-  for (int k = 0; k < KIND_COUNT; k++) {
-    cleave_engine_t *engine = engine_case_create(kinds[k]);
-    cleave_variable_t *x = engine_case_variable(engine);
-    int value = 0;
-    later_t laters[6];
-    for (int n = 0; n < 6; n++) {
-      laters[n] = (later_t){.status = CLEAVE_OK, .value = &value, .is_immediate = n % 3 == 2};
-      const cleave_operation_info_t info = {.size = sizeof info,
-                                            .name = "later",
-                                            .start = start_later,
-                                            .self = &laters[n],
-                                            .writes = &x,
-                                            .write_count = 1};
-      ck_assert_int_eq(cleave_engine_push(engine, &info, NULL), CLEAVE_OK);
+static void push_later(cleave_engine_t *engine, const char *name, later_t *later, cleave_variable_t *x) {
+  engine_case_push_info(
+      engine, (cleave_operation_info_t){
+                  .name = name, .start = start_later, .self = later, .writes = &x, .write_count = 1});
+}
+
+ENGINE_TEST(asynchronous_operations_end_when_they_say_so) {
+  int value = 0;
+  later_t laters[7];
+  for (int n = 0; n < 6; n++) {
+    laters[n] = (later_t){.status = CLEAVE_OK, .value = &value, .is_immediate = n % 3 == 2};
+    push_later(engine, "later", &laters[n], x);
+  }
+  engine_case_wait(x);
+  ck_assert_int_eq(value, 6);
+  laters[6] = (later_t){.status = CLEAVE_ERROR_BACKEND, .value = &value};
+  push_later(engine, "fails", &laters[6], x);
+  unit_fails(cleave_variable_wait(x, e), CLEAVE_ERROR_BACKEND, "operation 'fails': lost");
+  for (int n = 0; n < 7; n++) {
+    if (!laters[n].is_immediate) {
+      ck_assert_int_eq(pthread_join(laters[n].thread, NULL), 0);
     }
-    engine_case_wait(x);
-    ck_assert_int_eq(value, 6);
-    later_t fails = {.status = CLEAVE_ERROR_BACKEND, .value = &value};
-    const cleave_operation_info_t info = {.size = sizeof info,
-                                          .name = "fails",
-                                          .start = start_later,
-                                          .self = &fails,
-                                          .writes = &x,
-                                          .write_count = 1};
-    ck_assert_int_eq(cleave_engine_push(engine, &info, NULL), CLEAVE_OK);
-    cleave_error_t error = CLEAVE_ERROR_INIT;
-    ck_assert_int_eq(cleave_variable_wait(x, &error), CLEAVE_ERROR_BACKEND);
-    ck_assert_str_eq(error.message, "operation 'fails': lost");
-    for (int n = 0; n < 6; n++) {
-      if (!laters[n].is_immediate) {
-        pthread_join(laters[n].thread, NULL);
-      }
-    }
-    pthread_join(fails.thread, NULL);
-    cleave_variable_release(x, NULL, NULL);
-    engine_case_end(engine);
   }
 }
 
@@ -424,67 +358,54 @@ static void count_end(void *self) {
   atomic_fetch_add((_Atomic int *)self, 1);
 }
 
-UNIT_TEST(an_operation_is_pushed_again_and_again_and_ends_once) {
-  for (int k = 0; k < KIND_COUNT; k++) {
-    cleave_engine_t *engine = engine_case_create(kinds[k]);
-    cleave_variable_t *x = engine_case_variable(engine);
-    _Atomic int ended = 0;
-    int list[100];
-    _Atomic int count = 0;
-    step_t step = {7, list, &count};
-    cleave_operation_info_t info = {
-        .size = sizeof info, .name = "kept", .run = note, .self = &step, .writes = &x, .write_count = 1};
-    cleave_operation_t *operation = NULL;
-    ck_assert_int_eq(cleave_operation_create(engine, &info, &operation, NULL), CLEAVE_OK);
-    for (int n = 0; n < 100; n++) {
-      ck_assert_int_eq(cleave_operation_push(operation, NULL), CLEAVE_OK);
-    }
-    cleave_operation_release(operation);
-    info.run = engine_case_add_one;
-    int value = 0;
-    info.self = &value;
-    info.end = NULL;
-    ck_assert_int_eq(cleave_engine_push(engine, &info, NULL), CLEAVE_OK);
-    info.self = (void *)&ended;
-    info.run = engine_case_fail;
-    info.end = count_end;
-    ck_assert_int_eq(cleave_operation_create(engine, &info, &operation, NULL), CLEAVE_OK);
-    ck_assert_int_eq(cleave_operation_push(operation, NULL), CLEAVE_OK);
-    ck_assert_int_eq(cleave_operation_push(operation, NULL), CLEAVE_OK); /* skipped */
-    cleave_operation_release(operation);
-    ck_assert_int_eq(cleave_variable_wait(x, NULL), CLEAVE_ERROR_INVALID_ARGUMENT);
-    ck_assert_int_eq(count, 100);
-    ck_assert_int_eq(value, 1);
-    ck_assert_int_eq(ended, 1);
-    cleave_operation_release(NULL);
-    cleave_variable_release(x, NULL, NULL);
-    engine_case_end(engine);
+ENGINE_TEST(an_operation_is_pushed_again_and_again_and_ends_once) {
+  _Atomic int ended = 0;
+  int list[100];
+  _Atomic int count = 0;
+  int value = 0;
+  step_t step = {7, list, &count};
+  cleave_operation_info_t info = {
+      .size = sizeof info, .name = "kept", .run = note, .self = &step, .writes = &x, .write_count = 1};
+  cleave_operation_t *operation = NULL;
+  unit_ok(cleave_operation_create(engine, &info, &operation, e));
+  for (int n = 0; n < 100; n++) {
+    unit_ok(cleave_operation_push(operation, e));
   }
+  cleave_operation_release(operation);
+  engine_case_push(engine, "once", engine_case_add_one, &value, NULL, 0, x);
+  info.self = (void *)&ended;
+  info.run = engine_case_fail;
+  info.end = count_end;
+  unit_ok(cleave_operation_create(engine, &info, &operation, e));
+  unit_ok(cleave_operation_push(operation, e));
+  unit_ok(cleave_operation_push(operation, e)); /* skipped */
+  cleave_operation_release(operation);
+  ck_assert_int_eq(cleave_variable_wait(x, NULL), CLEAVE_ERROR_INVALID_ARGUMENT);
+  ck_assert_int_eq(count, 100);
+  ck_assert_int_eq(value, 1);
+  ck_assert_int_eq(ended, 1);
+  cleave_operation_release(NULL);
 }
 
-UNIT_TEST(a_released_variable_ends_after_its_last_use) {
-  for (int k = 0; k < KIND_COUNT; k++) {
-    cleave_engine_t *engine = engine_case_create(kinds[k]);
-    cleave_variable_t *x = engine_case_variable(engine);
-    _Atomic int ended = 0;
-    engine_gate_t gate = {.is_open = kinds[k] == 0};
-    int value = 0;
-    engine_case_push(engine, "gate", engine_case_gate, &gate, &x, 1, NULL);
-    engine_case_push(engine, "write", engine_case_add_one, &value, NULL, 0, x);
-    cleave_variable_release(x, count_end, (void *)&ended);
-    if (kinds[k] != 0) {
-      engine_case_reach(&gate);
-      ck_assert_int_eq(ended, 0);
-      ck_assert_uint_eq(engine_case_counters(engine).variables, 1);
-      gate.is_open = true;
-    }
-    engine_case_wait_all(engine);
-    ck_assert_int_eq(ended, 1);
-    ck_assert_int_eq(value, 1);
-    ck_assert_uint_eq(engine_case_counters(engine).variables, 0);
-    cleave_variable_release(NULL, NULL, NULL);
-    engine_case_end(engine);
+ENGINE_TEST(a_released_variable_ends_after_its_last_use) {
+  cleave_variable_t *y = engine_case_variable(engine);
+  _Atomic int ended = 0;
+  engine_gate_t gate = {.is_open = workers == 0};
+  int value = 0;
+  engine_case_push(engine, "gate", engine_case_gate, &gate, &y, 1, NULL);
+  engine_case_push(engine, "write", engine_case_add_one, &value, NULL, 0, y);
+  cleave_variable_release(y, count_end, (void *)&ended);
+  if (workers != 0) {
+    engine_case_reach(&gate);
+    ck_assert_int_eq(ended, 0);
+    ck_assert_uint_eq(engine_case_counters(engine).variables, 2); /* x, too */
+    gate.is_open = true;
   }
+  engine_case_wait_all(engine);
+  ck_assert_int_eq(ended, 1);
+  ck_assert_int_eq(value, 1);
+  ck_assert_uint_eq(engine_case_counters(engine).variables, 1);
+  cleave_variable_release(NULL, NULL, NULL);
 }
 
 /* ---- counters, traces, descriptions ---- */
@@ -511,15 +432,14 @@ UNIT_TEST(a_trace_has_every_operation) {
                                              .trace = check_trace,
                                              .trace_self = (void *)&traced};
     cleave_engine_t *engine = NULL;
-    ck_assert_int_eq(cleave_engine_create(&options, &engine, NULL), CLEAVE_OK);
+    unit_ok(cleave_engine_create(&options, &engine, e));
     ck_assert_uint_eq(cleave_engine_set_bulk(engine, bulk * 16), 0);
     int values[50] = {0};
     for (int n = 0; n < 50; n++) {
       engine_case_push(engine, "traced", engine_case_add_one, &values[n], NULL, 0, NULL);
     }
-    const cleave_operation_info_t info = {
-        .size = sizeof info, .name = "traced", .run = engine_case_fail, .priority = 3};
-    ck_assert_int_eq(cleave_engine_push(engine, &info, NULL), CLEAVE_OK);
+    engine_case_push_info(
+        engine, (cleave_operation_info_t){.name = "traced", .run = engine_case_fail, .priority = 3});
     ck_assert_int_eq(cleave_engine_wait(engine, NULL), CLEAVE_ERROR_INVALID_ARGUMENT);
     ck_assert_int_eq(traced, 51);
     cleave_engine_counters_t counters = engine_case_counters(engine);
@@ -534,7 +454,7 @@ UNIT_TEST(a_trace_has_every_operation) {
 UNIT_TEST(a_description_says_who_waits_for_whom) {
   cleave_engine_t *engine = engine_case_create(1);
   cleave_variable_t *x = NULL;
-  ck_assert_int_eq(cleave_variable_create(engine, "weights", &x, NULL), CLEAVE_OK);
+  unit_ok(cleave_variable_create(engine, "weights", &x, e));
   engine_gate_t gate = {0};
   int value = 0;
   engine_case_push(engine, "load", engine_case_gate, &gate, NULL, 0, x);
@@ -542,133 +462,18 @@ UNIT_TEST(a_description_says_who_waits_for_whom) {
   engine_case_push(engine, "conv", engine_case_add_one, &value, &x, 1, NULL);
   engine_case_push(engine, "other", engine_case_add_one, &value, NULL, 0, NULL);
   char *text = NULL;
-  ck_assert_int_eq(cleave_engine_describe(engine, &text, NULL), CLEAVE_OK);
+  unit_ok(cleave_engine_describe(engine, &text, e));
   ck_assert_str_eq(text,
                    "'load' on host: runs\n'conv' on host: waits to read 'weights' (after 'load')\n"
                    "'other' on host: is ready\n");
   cleave_text_free(text);
   gate.is_open = true;
   engine_case_wait_all(engine);
-  ck_assert_int_eq(cleave_engine_describe(engine, &text, NULL), CLEAVE_OK);
+  unit_ok(cleave_engine_describe(engine, &text, e));
   ck_assert_str_eq(text, "");
   cleave_text_free(text);
   cleave_variable_release(x, NULL, NULL);
   engine_case_end(engine);
-}
-
-/* ---- wrong use, short memory, forks ---- */
-
-UNIT_TEST(wrong_operations_are_refused_by_name) {
-  cleave_engine_t *engine = engine_case_create(1);
-  cleave_engine_t *other = engine_case_create(0);
-  cleave_variable_t *foreign = engine_case_variable(other);
-  cleave_variable_t *none = NULL;
-  int value = 0;
-  const cleave_operation_info_t good = {
-      .size = sizeof good, .name = "op", .run = engine_case_add_one, .self = &value};
-  struct {
-    cleave_operation_info_t info;
-    const char *message;
-  } cases[] = {
-      {good, "operation 'op': expected either `run` or `start`, found neither"},
-      {good, "operation 'op': expected either `run` or `start`, found both"},
-      {good, "operation 'op': expected one of 1 devices, found number 1"},
-      {good, "operation 'op': variable 0 to read: expected a variable of this engine, found one of another"},
-      {good, "operation 'op': variable 0 to write: expected a variable of this engine, found NULL"},
-      {good, "operation 'op': expected an array of 2 variables to write, found NULL"}};
-  cases[0].info.run = NULL;
-  cases[1].info.start = start_later;
-  cases[2].info.device = 1;
-  cases[3].info.reads = &foreign;
-  cases[3].info.read_count = 1;
-  cases[4].info.writes = &none;
-  cases[4].info.write_count = 1;
-  cases[5].info.write_count = 2;
-  for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
-    cleave_error_t error = CLEAVE_ERROR_INIT;
-    ck_assert_int_eq(cleave_engine_push(engine, &cases[k].info, &error), CLEAVE_ERROR_INVALID_ARGUMENT);
-    ck_assert_str_eq(error.message, cases[k].message);
-    cleave_operation_t *operation = NULL;
-    ck_assert_int_eq(cleave_operation_create(engine, &cases[k].info, &operation, NULL),
-                     CLEAVE_ERROR_INVALID_ARGUMENT);
-  }
-  cleave_error_t error = CLEAVE_ERROR_INIT;
-  const cleave_engine_options_t no_device = {
-      .size = sizeof no_device, .devices = (cleave_engine_device_t[1]){{0}}, .device_count = 0};
-  cleave_engine_t *refused = NULL;
-  ck_assert_int_eq(cleave_engine_create(&no_device, &refused, &error), CLEAVE_ERROR_INVALID_ARGUMENT);
-  ck_assert_str_eq(error.message, "engine: expected at least one device, found 0");
-  cleave_variable_release(foreign, NULL, NULL);
-  engine_case_end(other);
-  engine_case_end(engine);
-}
-
-UNIT_TEST(every_failing_allocation_is_an_error_and_no_leak) {
-  for (int64_t countdown = 0; countdown < 40; countdown++) {
-    cleave_engine_t *engine = NULL;
-    cleave_variable_t *variable = NULL;
-    cleave_operation_t *operation = NULL;
-    int value = 0;
-    const cleave_operation_info_t plain = {
-        .size = sizeof plain, .name = "op", .run = engine_case_add_one, .self = &value};
-    const cleave_engine_options_t serial = {.size = sizeof serial, .is_serial = true};
-    (void)cleave_memory_fail_after(countdown);
-    cleave_status_t status = cleave_engine_create(&serial, &engine, NULL);
-    if (status == CLEAVE_OK && (status = cleave_variable_create(engine, "x", &variable, NULL)) == CLEAVE_OK) {
-      cleave_operation_info_t info = plain;
-      info.writes = &variable;
-      info.write_count = 1;
-      (void)cleave_engine_set_bulk(engine, 4);
-      for (int n = 0; n < 9 && status == CLEAVE_OK; n++) {
-        status = cleave_engine_push(engine, &info, NULL);
-      }
-      if (status == CLEAVE_OK) {
-        status = cleave_operation_create(engine, &info, &operation, NULL);
-      }
-      info.run = engine_case_fail;
-      if (status == CLEAVE_OK) {
-        status = cleave_engine_push(engine, &info, NULL);
-      }
-      if (status == CLEAVE_OK) {
-        status = cleave_variable_wait(variable, NULL);
-        ck_assert_int_ne(status, CLEAVE_OK); /* of the operation, or of the memory for its error */
-      }
-    }
-    (void)cleave_memory_fail_after(-1);
-    cleave_operation_release(operation);
-    cleave_variable_release(variable, NULL, NULL);
-    cleave_engine_destroy(engine);
-    ck_assert(status != CLEAVE_OK);
-  }
-}
-
-UNIT_TEST(a_forked_process_is_told_that_the_engine_is_not_its_own) {
-  cleave_engine_t *engine = engine_case_create(2);
-  int value = 0;
-  engine_case_push(engine, "op", engine_case_add_one, &value, NULL, 0, NULL);
-  engine_case_wait_all(engine);
-  pid_t child = fork();
-  if (child == 0) {
-    const cleave_operation_info_t info = {
-        .size = sizeof info, .name = "op", .run = engine_case_add_one, .self = &value};
-    cleave_error_t error = CLEAVE_ERROR_INIT;
-    bool is_refused = cleave_engine_push(engine, &info, &error) == CLEAVE_ERROR_INVALID_ARGUMENT &&
-                      strstr(error.message, "forked") != NULL;
-    cleave_engine_destroy(engine);
-#ifdef __SANITIZE_THREAD__
-    _exit(is_refused ? 0 : 1); /* the sanitizer lets nobody start threads after a fork */
-#endif
-    cleave_engine_t *own = engine_case_create(2);
-    engine_case_push(own, "op", engine_case_add_one, &value, NULL, 0, NULL);
-    engine_case_end(own);
-    _exit(is_refused && value == 2 ? 0 : 1);
-  }
-  int status = 0;
-  ck_assert_int_eq(waitpid(child, &status, 0), child);
-  ck_assert_int_eq(status, 0);
-  engine_case_push(engine, "op", engine_case_add_one, &value, NULL, 0, NULL);
-  engine_case_end(engine);
-  ck_assert_int_eq(value, 2);
 }
 
 UNIT_MAIN("engine")

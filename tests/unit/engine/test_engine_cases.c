@@ -7,9 +7,6 @@
 
 #include "engine_case.h"
 
-static const uint32_t kinds[] = {0, 1, 2, 8};
-enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
-
 /* E4: five values; what is read is added up, and the sum added to what is written. */
 typedef struct split {
   int64_t *values;
@@ -30,38 +27,31 @@ static cleave_status_t add_up(void *self, const cleave_engine_run_t *run, cleave
   return CLEAVE_OK;
 }
 
-UNIT_TEST(five_variables_are_read_or_written_in_every_way) {
-  for (int n = 0; n < KIND_COUNT; n++) {
-    cleave_engine_t *engine = engine_case_create(kinds[n]);
-    cleave_variable_t *variables[5];
-    int64_t values[5] = {1, 2, 3, 4, 5};
-    int64_t expected[5] = {1, 2, 3, 4, 5};
-    split_t splits[32];
+ENGINE_TEST(five_variables_are_read_or_written_in_every_way) {
+  cleave_variable_t *variables[5];
+  int64_t values[5] = {1, 2, 3, 4, 5};
+  int64_t expected[5] = {1, 2, 3, 4, 5};
+  split_t splits[32];
+  for (int k = 0; k < 5; k++) {
+    variables[k] = engine_case_variable(engine);
+  }
+  for (unsigned mask = 0; mask < 32; mask++) {
+    cleave_variable_t *reads[5];
+    cleave_variable_t *writes[5];
+    cleave_operation_info_t info = {.run = add_up, .self = &splits[mask], .reads = reads, .writes = writes};
+    splits[mask] = (split_t){values, mask};
     for (int k = 0; k < 5; k++) {
-      variables[k] = engine_case_variable(engine);
+      bool is_written = (mask >> k & 1U) != 0;
+      (is_written ? writes : reads)[is_written ? info.write_count++ : info.read_count++] = variables[k];
     }
-    for (unsigned mask = 0; mask < 32; mask++) {
-      cleave_variable_t *reads[5];
-      cleave_variable_t *writes[5];
-      cleave_operation_info_t info = {
-          .size = sizeof info, .name = "split", .run = add_up, .self = &splits[mask]};
-      splits[mask] = (split_t){values, mask};
-      for (int k = 0; k < 5; k++) {
-        bool is_written = (mask >> k & 1U) != 0;
-        (is_written ? writes : reads)[is_written ? info.write_count++ : info.read_count++] = variables[k];
-      }
-      info.reads = reads;
-      info.writes = writes;
-      ck_assert_int_eq(cleave_engine_push(engine, &info, NULL), CLEAVE_OK);
-      (void)add_up(&(split_t){expected, mask}, NULL, NULL);
-    }
-    engine_case_wait_all(engine);
-    ck_assert_mem_eq(values, expected, sizeof values);
-    for (int k = 0; k < 5; k++) {
-      ck_assert_uint_eq(cleave_variable_version(variables[k]), 16);
-      cleave_variable_release(variables[k], NULL, NULL);
-    }
-    engine_case_end(engine);
+    engine_case_push_info(engine, info);
+    (void)add_up(&(split_t){expected, mask}, NULL, NULL);
+  }
+  engine_case_wait_all(engine);
+  ck_assert_mem_eq(values, expected, sizeof values);
+  for (int k = 0; k < 5; k++) {
+    ck_assert_uint_eq(cleave_variable_version(variables[k]), 16);
+    cleave_variable_release(variables[k], NULL, NULL);
   }
 }
 
@@ -156,6 +146,35 @@ UNIT_TEST(a_program_may_end_without_an_end_of_its_engine) {
 #else
   ck_assert_int_eq(status, 0);
 #endif
+}
+
+UNIT_TEST(a_forked_process_is_told_that_the_engine_is_not_its_own) { /* E13 */
+  cleave_engine_t *engine = engine_case_create(2);
+  int value = 0;
+  engine_case_push(engine, "op", engine_case_add_one, &value, NULL, 0, NULL);
+  engine_case_wait_all(engine);
+  pid_t child = fork();
+  if (child == 0) {
+    const cleave_operation_info_t info = {
+        .size = sizeof info, .name = "op", .run = engine_case_add_one, .self = &value};
+    cleave_error_t error = CLEAVE_ERROR_INIT;
+    bool is_refused = cleave_engine_push(engine, &info, &error) == CLEAVE_ERROR_INVALID_ARGUMENT &&
+                      strstr(error.message, "forked") != NULL;
+    cleave_engine_destroy(engine);
+#ifdef __SANITIZE_THREAD__
+    _exit(is_refused ? 0 : 1); /* the sanitizer lets nobody start threads after a fork */
+#endif
+    cleave_engine_t *own = engine_case_create(2);
+    engine_case_push(own, "op", engine_case_add_one, &value, NULL, 0, NULL);
+    engine_case_end(own);
+    _exit(is_refused && value == 2 ? 0 : 1);
+  }
+  int status = 0;
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert_int_eq(status, 0);
+  engine_case_push(engine, "op", engine_case_add_one, &value, NULL, 0, NULL);
+  engine_case_end(engine);
+  ck_assert_int_eq(value, 2);
 }
 
 typedef struct holder {

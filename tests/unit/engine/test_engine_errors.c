@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Errors travel from variable to variable, to those who wait: serial, one worker, several, with and without
- * bulks. */
+ * bulks. Operations that cannot be are refused, and short memory is an error. */
 #include "base/memory.h"
 #include "engine_case.h"
 
@@ -169,6 +169,92 @@ UNIT_TEST(a_program_that_fails_for_ever_does_not_grow) {
   expect_failure(x);
   cleave_variable_release(x, NULL, NULL);
   engine_case_end(engine);
+}
+
+/* ---- wrong use, short memory ---- */
+
+static void start_nothing(void *self, const cleave_engine_run_t *run, cleave_completion_t *completion) {
+  (void)self;
+  (void)run;
+  (void)completion;
+}
+
+UNIT_TEST(wrong_operations_are_refused_by_name) {
+  cleave_engine_t *engine = engine_case_create(1);
+  cleave_engine_t *other = engine_case_create(0);
+  cleave_variable_t *foreign = engine_case_variable(other);
+  cleave_variable_t *none = NULL;
+  int value = 0;
+#define OP .size = sizeof(cleave_operation_info_t), .name = "op", .self = &value
+  const struct {
+    cleave_operation_info_t info;
+    const char *message;
+  } CASES[] = {
+      {{OP}, "operation 'op': expected either `run` or `start`, found neither"},
+      {{OP, .run = engine_case_add_one, .start = start_nothing},
+       "operation 'op': expected either `run` or `start`, found both"},
+      {{OP, .run = engine_case_add_one, .device = 1},
+       "operation 'op': expected one of 1 devices, found number 1"},
+      {{OP, .run = engine_case_add_one, .reads = &foreign, .read_count = 1},
+       "operation 'op': variable 0 to read: expected a variable of this engine, found one of another"},
+      {{OP, .run = engine_case_add_one, .writes = &none, .write_count = 1},
+       "operation 'op': variable 0 to write: expected a variable of this engine, found NULL"},
+      {{OP, .run = engine_case_add_one, .write_count = 2},
+       "operation 'op': expected an array of 2 variables to write, found NULL"}};
+#undef OP
+  for (size_t k = 0; k < sizeof CASES / sizeof CASES[0]; k++) {
+    cleave_operation_t *operation = NULL;
+    unit_fails(cleave_engine_push(engine, &CASES[k].info, e), CLEAVE_ERROR_INVALID_ARGUMENT,
+               CASES[k].message);
+    ck_assert_int_eq(cleave_operation_create(engine, &CASES[k].info, &operation, NULL),
+                     CLEAVE_ERROR_INVALID_ARGUMENT);
+  }
+  const cleave_engine_options_t no_device = {
+      .size = sizeof no_device, .devices = (cleave_engine_device_t[1]){{0}}, .device_count = 0};
+  cleave_engine_t *refused = NULL;
+  unit_fails(cleave_engine_create(&no_device, &refused, e), CLEAVE_ERROR_INVALID_ARGUMENT,
+             "engine: expected at least one device, found 0");
+  cleave_variable_release(foreign, NULL, NULL);
+  engine_case_end(other);
+  engine_case_end(engine);
+}
+
+/* What an engine does, up to the first failure, which the last wait is in any case. */
+static cleave_status_t use(cleave_engine_t **engine, cleave_variable_t **variable,
+                           cleave_operation_t **operation) {
+  static int value;
+  const cleave_engine_options_t serial = {.size = sizeof serial, .is_serial = true};
+  cleave_operation_info_t info = {.size = sizeof info,
+                                  .name = "op",
+                                  .run = engine_case_add_one,
+                                  .self = &value,
+                                  .writes = variable,
+                                  .write_count = 1};
+  CLEAVE_TRY(cleave_engine_create(&serial, engine, NULL));
+  CLEAVE_TRY(cleave_variable_create(*engine, "x", variable, NULL));
+  (void)cleave_engine_set_bulk(*engine, 4);
+  for (int n = 0; n < 9; n++) {
+    CLEAVE_TRY(cleave_engine_push(*engine, &info, NULL));
+  }
+  CLEAVE_TRY(cleave_operation_create(*engine, &info, operation, NULL));
+  info.run = engine_case_fail;
+  CLEAVE_TRY(cleave_engine_push(*engine, &info, NULL));
+  return cleave_variable_wait(*variable, NULL); /* fails by the operation, or by memory for its error */
+}
+
+UNIT_TEST(every_failing_allocation_is_an_error_and_no_leak) {
+  for (int64_t countdown = 0; countdown < 40; countdown++) {
+    cleave_engine_t *engine = NULL;
+    cleave_variable_t *variable = NULL;
+    cleave_operation_t *operation = NULL;
+    (void)cleave_memory_fail_after(countdown);
+    cleave_status_t status = use(&engine, &variable, &operation);
+    (void)cleave_memory_fail_after(-1);
+    cleave_operation_release(operation);
+    cleave_variable_release(variable, NULL, NULL);
+    cleave_engine_destroy(engine);
+    ck_assert_int_ne(status, CLEAVE_OK);
+  }
 }
 
 UNIT_MAIN("engine errors")
