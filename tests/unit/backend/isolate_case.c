@@ -35,10 +35,50 @@ void isolate_case_unload(const char *name) {
   unit_ok(cleave_backend_unload(NULL, name, e));
 }
 
-void isolate_case_revive(const char *path, const char *name) {
+cleave_isolation_t isolate_case_isolation(const char *name) {
   cleave_isolation_t isolation = {.size = sizeof isolation};
   unit_ok(cleave_backend_isolation(NULL, name, &isolation, e));
-  if (isolation.is_lost) {
+  return isolation;
+}
+
+const float isolate_case_data[ISOLATE_COUNT] = {-1.0f, 2.0f, -3.0f, 4.0f, 0.0f, 0.5f};
+const int64_t isolate_case_dims[2] = {2, 3};
+
+session_case_t isolate_case_graph(const char *backend) {
+  const cleave_value_t none = CLEAVE_VALUE_NONE;
+  session_case_t c = session_case_create();
+  cleave_value_t x = session_case_input(&c, "x", CLEAVE_DTYPE_F32, 2, isolate_case_dims);
+  cleave_value_t first = session_case_node(&c, "Relu", "first", x, none, none);
+  cleave_value_t neg = session_case_node(&c, "Neg", "neg", first, none, none);
+  session_case_output(&c, session_case_node(&c, "Relu", "last", neg, none, none));
+  session_case_output(&c, first);
+  session_case_infer(&c);
+  session_case_partition(&c, "Relu", backend);
+  session_case_feed(&c, 2, isolate_case_dims, isolate_case_data);
+  return c;
+}
+
+session_case_t isolate_case_compiled(const char *backend) {
+  session_case_t c = isolate_case_graph(backend);
+  session_case_compile(&c, NULL);
+  return c;
+}
+
+void isolate_case_check(const session_case_t *c) {
+  for (int64_t k = 0; k < ISOLATE_COUNT; k++) {
+    const float x = isolate_case_data[k];
+    ck_assert_float_eq(session_case_value(c, 1, k), x > 0.0f ? x : 0.0f);
+    ck_assert_float_eq(session_case_value(c, 0, k), 0.0f);
+  }
+}
+
+void isolate_case_run(session_case_t *c) {
+  session_case_run(c);
+  isolate_case_check(c);
+}
+
+void isolate_case_revive(const char *path, const char *name) {
+  if (isolate_case_isolation(name).is_lost) {
     unit_ok(cleave_backend_load_isolated(NULL, path, NULL, NULL, e));
   }
 }

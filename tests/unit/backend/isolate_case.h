@@ -6,7 +6,7 @@
 #ifndef CLEAVE_TESTS_ISOLATE_CASE_H
 #define CLEAVE_TESTS_ISOLATE_CASE_H
 
-#include "cleave/cleave.h"
+#include "session_case.h"
 
 #define ISOLATE_HOSTILE(name) CLEAVE_BINARY_DIR "/tests/hostile/lib" name ".so"
 #define ISOLATE_ACCELERATOR(name) CLEAVE_BINARY_DIR "/accelerators/lib" name ".so"
@@ -23,6 +23,19 @@ void isolate_case_load(const char *path, isolate_way_t way, const char *misdeed)
 void isolate_case_unload(const char *name);
 /* Starts a new process where that of the library is lost. */
 void isolate_case_revive(const char *path, const char *name);
+
+cleave_isolation_t isolate_case_isolation(const char *name);
+
+enum { ISOLATE_COUNT = 6 };
+extern const float isolate_case_data[ISOLATE_COUNT];
+extern const int64_t isolate_case_dims[2];
+/* x -> Relu -> Neg -> Relu (0 everywhere), the first Relu as a second output: planned for a backend, x fed.
+ */
+session_case_t isolate_case_graph(const char *backend);
+session_case_t isolate_case_compiled(const char *backend);
+/* The outputs are right; the same after a run. */
+void isolate_case_check(const session_case_t *c);
+void isolate_case_run(session_case_t *c);
 
 /* Every process was waited for. */
 void isolate_case_check_no_children(void);

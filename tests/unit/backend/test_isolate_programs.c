@@ -125,10 +125,8 @@ UNIT_TEST(executors_have_their_constants_and_cpu_takes_over_with_them) {
       memcpy(expected, view.data, sizeof expected);
     }
     library_case_run(session, 0, expected, 6);
-    cleave_isolation_t isolation = {.size = sizeof isolation};
-    unit_ok(cleave_backend_isolation(NULL, "mirror", &isolation, e));
     if (way == ISOLATE_FALLING) { /* it ends between two runs */
-      ck_assert_int_eq(kill((pid_t)isolation.process, SIGKILL), 0);
+      ck_assert_int_eq(kill((pid_t)isolate_case_isolation("mirror").process, SIGKILL), 0);
       library_case_run(session, 0, expected, 6);
       library_case_run(session, 0, expected, 6);
       ck_assert_uint_ge(cleave_session_note_count(session), 1);
@@ -452,12 +450,10 @@ UNIT_TEST(many_rounds_of_loading_using_and_unloading_leave_nothing_behind) {
 
 /* Pages of the process of a library. */
 static long pages_of(const char *name) {
-  cleave_isolation_t isolation = {.size = sizeof isolation};
   char path[64];
   long total = 0;
   long resident = 0;
-  unit_ok(cleave_backend_isolation(NULL, name, &isolation, e));
-  (void)snprintf(path, sizeof path, "/proc/%lld/statm", (long long)isolation.process);
+  (void)snprintf(path, sizeof path, "/proc/%lld/statm", (long long)isolate_case_isolation(name).process);
   FILE *file = fopen(path, "r");
   ck_assert_ptr_nonnull(file);
   ck_assert_int_eq(fscanf(file, "%ld %ld", &total, &resident), 2);
