@@ -47,6 +47,32 @@ void library_case_pass(const cleave_custom_pass_t *definition) {
   add(&brought);
 }
 
+static cleave_status_t infer_same(void *self, const cleave_region_view_t *node, cleave_tensor_view_t *outputs,
+                                  int64_t (*dims)[CLEAVE_MAX_RANK], cleave_message_t *message) {
+  (void)self;
+  const cleave_tensor_view_t *x = &cleave_view_input(node, &node->nodes[0], 0)->tensor;
+  (void)message;
+  for (uint32_t k = 0; k < node->nodes[0].output_count; k++) {
+    outputs[k].dtype = x->dtype;
+    outputs[k].rank = x->rank;
+    for (int32_t d = 0; d < x->rank; d++) {
+      dims[k][d] = x->dims[d];
+    }
+  }
+  return CLEAVE_OK;
+}
+
+cleave_custom_operator_t library_case_same(const char *inputs, const char *outputs, const char *attributes) {
+  return (cleave_custom_operator_t){.size = sizeof(cleave_custom_operator_t),
+                                    .domain = "my.test",
+                                    .name = "Op",
+                                    .version = 1,
+                                    .inputs = inputs,
+                                    .outputs = outputs,
+                                    .attributes = attributes,
+                                    .infer = infer_same};
+}
+
 static cleave_status_t load(cleave_context_t *context, const char *text, cleave_model_t **out_model,
                             cleave_error_t *error) {
   char path[512];

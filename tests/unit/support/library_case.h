@@ -18,6 +18,9 @@ void library_case_operator(const cleave_custom_operator_t *definition);
 void library_case_partitioner(const cleave_custom_partitioner_t *definition);
 void library_case_pass(const cleave_custom_pass_t *definition);
 
+/* Operator my.test.Op, version 1, whose outputs have the type of its first input; the texts are borrowed. */
+cleave_custom_operator_t library_case_same(const char *inputs, const char *outputs, const char *attributes);
+
 /* A model script, of a context (NULL: the process's own); the caller releases the model. */
 cleave_model_t *library_case_model_in(cleave_context_t *context, const char *text);
 cleave_model_t *library_case_model(const char *text);
