@@ -3,12 +3,10 @@
 // test.
 #include "op_case.h"
 
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "case_text.h"
+#include "unit.h"
 
 const cleave_backend_t *cleave_backend_cpu(uint32_t abi_major, uint32_t abi_minor, cleave_message_t *message);
 

@@ -3,12 +3,8 @@
 
 #include "infer_case.h"
 
-#include <check.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "case_text.h"
+#include "unit.h"
 
 enum { MAX_INPUTS = 16, MAX_VALUES = 64, TEXT_SIZE = 1024 };
 

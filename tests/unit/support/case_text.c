@@ -2,10 +2,9 @@
 // One character ahead is enough for all that tables say.
 #include "case_text.h"
 
-#include <check.h>
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "unit.h"
 
 void case_text_skip(const char **at) {
   while (**at == ' ' || **at == '\n') {
