@@ -139,6 +139,52 @@ cleave_status_t cpu_recurrent_read(const cleave_node_view_t *node, cpu_recurrent
   return read_activations(node, out, message);
 }
 
+cleave_status_t cpu_recurrent_measure(const cpu_recurrent_t *recurrent, const cleave_region_view_t *region,
+                                      const cleave_node_view_t *node, cpu_recurrent_sizes_t *out,
+                                      cleave_message_t *message) {
+  enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, P, INPUTS };
+  const cleave_value_view_t *x = cleave_view_input(region, node, X);
+  const cleave_value_view_t *w = cleave_view_input(region, node, W);
+  const cleave_value_view_t *r = cleave_view_input(region, node, R);
+  const char *name = node->name == NULL ? "" : node->name;
+  if (x == NULL || w == NULL || r == NULL || x->tensor.rank != 3 || w->tensor.rank != 3 ||
+      r->tensor.rank != 3 || x->tensor.dims[2] != w->tensor.dims[2]) {
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%s '%.100s': the shapes of X, W and R do not fit",
+                       node->op, name);
+  }
+  int32_t time = recurrent->batch_first ? 1 : 0;
+  *out = (cpu_recurrent_sizes_t){.steps = x->tensor.dims[time],
+                                 .batch = x->tensor.dims[1 - time],
+                                 .input = x->tensor.dims[2],
+                                 .hidden = r->tensor.dims[2]};
+  double hidden = (double)out->hidden;
+  double rows = (double)recurrent->directions * (double)recurrent->gates * hidden;
+  double states = (double)recurrent->directions * hidden * (double)out->batch;
+  const double counts[] = {[X] = (double)out->steps * (double)out->batch * (double)out->input,
+                           [W] = rows * (double)out->input,
+                           [R] = rows * hidden,
+                           [B] = 2 * rows,
+                           [LENGTHS] = (double)out->batch,
+                           [INITIAL_H] = states,
+                           [INITIAL_C] = states,
+                           [P] = 3 * (double)recurrent->directions * hidden,
+                           [INPUTS] = states * (double)out->steps, /* Y, Y_h, Y_c */
+                           states,
+                           states};
+  for (uint32_t k = 0; k < sizeof counts / sizeof counts[0]; k++) {
+    bool is_input = k < INPUTS;
+    uint32_t place = is_input ? k : k - INPUTS;
+    const cleave_value_view_t *value =
+        is_input ? cleave_view_input(region, node, place) : cleave_view_output(region, node, place);
+    if (value != NULL && (double)cleave_view_element_count(&value->tensor) != counts[k]) {
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%s '%.100s': %s %u has %lld elements, expected %.0f",
+                         node->op, name, is_input ? "input" : "output", (unsigned)place,
+                         (long long)cleave_view_element_count(&value->tensor), counts[k]);
+    }
+  }
+  return CLEAVE_OK;
+}
+
 #define TANH PICK(cpu_tanhf, tanh)
 #define SIGMOID(x) PICK(cpu_sigmoidf(x), (1 / (1 + exp(-(x)))))
 #define FOR_REALS "cpu/recurrent/recurrent.inc"

@@ -90,6 +90,13 @@ typedef struct cpu_recurrent_run {
 CLEAVE_MUST_USE cleave_status_t cpu_recurrent_read(const cleave_node_view_t *node, cpu_recurrent_t *out,
                                                    cleave_message_t *message);
 
+/* The sizes of a node in a region, all of whose shapes are known. Every operand and result has as many
+ * elements as these say; otherwise CLEAVE_ERROR_SHAPE. */
+CLEAVE_MUST_USE cleave_status_t cpu_recurrent_measure(const cpu_recurrent_t *recurrent,
+                                                      const cleave_region_view_t *region,
+                                                      const cleave_node_view_t *node,
+                                                      cpu_recurrent_sizes_t *out, cleave_message_t *message);
+
 /* Bytes of packed weights, and of scratch memory; SIZE_MAX if they do not fit. */
 size_t cpu_recurrent_packed_bytes_f32(const cpu_recurrent_t *recurrent, const cpu_recurrent_sizes_t *sizes);
 size_t cpu_recurrent_packed_bytes_f64(const cpu_recurrent_t *recurrent, const cpu_recurrent_sizes_t *sizes);

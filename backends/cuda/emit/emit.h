@@ -64,6 +64,10 @@ typedef struct cuda_move {
 
 CLEAVE_MUST_USE cleave_status_t cuda_emit_move(cuda_plan_t *plan, const cuda_move_t *move);
 
+/* Zeros, from `to` on. */
+CLEAVE_MUST_USE cleave_status_t cuda_emit_zeros(cuda_plan_t *plan, const char *label, cuda_pointer_t to,
+                                                int64_t bytes);
+
 /* Programs out of parts, for families that build their own: values of `program`, by number. */
 typedef struct cuda_builder {
   cuda_plan_t *plan;
@@ -164,6 +168,9 @@ CLEAVE_MUST_USE cleave_status_t cuda_emit_fused_product(cuda_plan_t *plan, const
   X(Pad, pad)                          \
   X(DepthToSpace, depth_to_space)      \
   X(SpaceToDepth, space_to_depth)      \
+  X(RNN, recurrent)                    \
+  X(GRU, recurrent)                    \
+  X(LSTM, recurrent)                   \
   X(Gather, gather)                    \
   X(GatherElements, gather_elements)
 

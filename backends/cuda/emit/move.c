@@ -168,3 +168,17 @@ cleave_status_t cuda_emit_move(cuda_plan_t *plan, const cuda_move_t *wanted) {
   size = widen_elements(&move);
   return emit_copy(plan, &move, size);
 }
+
+cleave_status_t cuda_emit_zeros(cuda_plan_t *plan, const char *label, cuda_pointer_t to, int64_t bytes) {
+  const cuda_kernel_call_t call = {.text = "fill",
+                                   .label = label,
+                                   .defines = "typedef u8 element;\n",
+                                   .is_wide = bytes > INT32_MAX - 1024,
+                                   .pointer_count = 1,
+                                   .pointers = {to},
+                                   .number_count = 3,
+                                   .numbers = {bytes},
+                                   .threads = bytes,
+                                   .block = BLOCK};
+  return cuda_plan_kernel(plan, &call);
+}

@@ -68,22 +68,6 @@ static cleave_status_t by_kernel(cuda_plan_t *plan, const char *label, const cud
   return cuda_plan_kernel(plan, &call);
 }
 
-static cleave_status_t by_nothing(cuda_plan_t *plan, const char *label, const cuda_product_t *product,
-                                  cuda_pointer_t d) {
-  cuda_kernel_call_t call = {.text = "fill",
-                             .label = label,
-                             .defines = "typedef u8 element;\n",
-                             .pointer_count = 1,
-                             .pointers = {d},
-                             .number_count = 3,
-                             .block = BLOCK};
-  call.threads =
-      product->rows * product->columns * product->batches * (int64_t)cleave_dtype_size(product->dtype);
-  call.numbers[0] = call.threads;
-  call.is_wide = call.threads > INT32_MAX - 1024;
-  return cuda_plan_kernel(plan, &call);
-}
-
 // Wide: the four operands of a product.
 cleave_status_t cuda_emit_product(cuda_plan_t *plan, const char *label, const cuda_product_t *product,
                                   cuda_pointer_t a, cuda_pointer_t b, cuda_pointer_t d, cuda_pointer_t bias) {
@@ -95,7 +79,9 @@ cleave_status_t cuda_emit_product(cuda_plan_t *plan, const char *label, const cu
   if (own.inner == 0) {
     return own.has_bias || own.activation != 0
                ? cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "its matrices are empty")
-               : by_nothing(plan, label, product, d);
+               : cuda_emit_zeros(
+                     plan, label, d,
+                     own.rows * own.columns * own.batches * (int64_t)cleave_dtype_size(own.dtype));
   }
   bool fits =
       own.rows <= INT32_MAX && own.columns <= INT32_MAX && own.inner <= INT32_MAX && own.batches <= INT32_MAX;

@@ -57,44 +57,6 @@ static bool is_used(const onednn_plan_t *plan, const cleave_node_view_t *node, u
   return value != NULL && (value->is_output || onednn_use_count(plan->analysis, node->outputs[output]) > 0);
 }
 
-/* Every operand and result has as many elements as the sizes say. */
-static cleave_status_t read_sizes(onednn_plan_t *plan, const cleave_node_view_t *node, layer_t *layer) {
-  onednn_shape_t x = onednn_plan_shape(plan, node->inputs[X]);
-  onednn_shape_t w = onednn_plan_shape(plan, node->inputs[W]);
-  onednn_shape_t r = onednn_plan_shape(plan, node->inputs[R]);
-  int32_t time = layer->recurrent.batch_first ? 1 : 0;
-  if (x.rank != 3 || w.rank != 3 || r.rank != 3 || x.dims[2] != w.dims[2]) {
-    return kernel_fail(plan->message, CLEAVE_ERROR_SHAPE, "%s '%s': the shapes of X, W and R do not fit",
-                       node->op, onednn_node_name(node));
-  }
-  layer->sizes = (cpu_recurrent_sizes_t){
-      .steps = x.dims[time], .batch = x.dims[1 - time], .input = x.dims[2], .hidden = r.dims[2]};
-  double directions = layer->recurrent.directions;
-  double hidden = (double)r.dims[2];
-  double rows = directions * (double)layer->recurrent.gates * hidden;
-  double states = directions * hidden * (double)layer->sizes.batch;
-  const double inputs[] = {
-      [W] = rows * (double)x.dims[2], [R] = rows * hidden,  [B] = 2 * rows,
-      [INITIAL_H] = states,           [INITIAL_C] = states, [P] = 3 * directions * hidden};
-  const double outputs[] = {states * (double)layer->sizes.steps, states, states};
-  for (uint32_t k = W; k < node->input_count + node->output_count; k++) {
-    bool is_input = k < node->input_count;
-    uint32_t place = is_input ? k : k - node->input_count;
-    uint32_t value = is_input ? node->inputs[place] : node->outputs[place];
-    if (place > (is_input ? (uint32_t)P : 2) || (is_input && place == LENGTHS) ||
-        value == CLEAVE_INDEX_NONE) {
-      continue;
-    }
-    onednn_shape_t shape = onednn_plan_shape(plan, value);
-    if ((double)onednn_shape_count(&shape) != (is_input ? inputs : outputs)[place]) {
-      return kernel_fail(plan->message, CLEAVE_ERROR_SHAPE, "%s '%s': %s %u has %lld elements, expected %.0f",
-                         node->op, onednn_node_name(node), is_input ? "input" : "output", (unsigned)place,
-                         (long long)onednn_shape_count(&shape), (is_input ? inputs : outputs)[place]);
-    }
-  }
-  return CLEAVE_OK;
-}
-
 /* The numbers of a constant, aligned; NULL if it is left out. Its content becomes a part of `content`. */
 static cleave_status_t read_weights(onednn_plan_t *plan, const cleave_node_view_t *node, uint32_t input,
                                     onednn_content_t *content, const void **out) {
@@ -170,7 +132,7 @@ cleave_status_t onednn_emit_recurrent(onednn_plan_t *plan, const onednn_kernel_t
     return kernel_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while compiling");
   }
   ONEDNN_TRY(cpu_recurrent_read(node, &layer->recurrent, plan->message));
-  ONEDNN_TRY(read_sizes(plan, node, layer));
+  ONEDNN_TRY(cpu_recurrent_measure(&layer->recurrent, plan->region, node, &layer->sizes, plan->message));
   size_t scratch_bytes = cpu_recurrent_scratch_f32(&layer->recurrent, &layer->sizes, true);
   if (scratch_bytes > SIZE_MAX / 64) {
     return kernel_fail(plan->message, CLEAVE_ERROR_LIMIT, "%s '%s': its workspace is too large", node->op,
