@@ -6,23 +6,14 @@
 #include <string.h>
 
 #include "cpu/common/nn.h"
-#include "cpu/signal/resize.h"
+#include "kernels/convert.h"
+#include "kernels/resize/resize.h"
 #include "kernels/vector_math.h"
-
-typedef enum resize_policy { RESIZE_STRETCH, RESIZE_NOT_LARGER, RESIZE_NOT_SMALLER } resize_policy_t;
-
-typedef struct resize_state {
-  cpu_resize_rule_t rule;
-  resize_policy_t policy;
-  double extrapolation;
-  uint32_t axis_count;  // 0: all
-  const int64_t *axes;
-} resize_state_t;
 
 typedef struct resize_plan {
   int32_t rank;
   int64_t count;  // elements of the output; 0: nothing to do
-  cpu_resize_axis_t axes[CLEAVE_MAX_RANK];
+  kernel_resize_axis_t axes[CLEAVE_MAX_RANK];
   int64_t taps[CLEAVE_MAX_RANK];
   bool skip[CLEAVE_MAX_RANK];  // nothing changes along this axis
   int32_t passes;
@@ -38,7 +29,7 @@ typedef struct resize_memory {
 // Scales are not known yet: taps are enough for the smallest scale that gives this output size.
 static cleave_status_t resize_plan(const cpu_call_t *call, resize_plan_t *out_plan,
                                    cleave_message_t *message) {
-  const resize_state_t *state = call->state;
+  const kernel_resize_rule_t *rule = call->state;
   const cpu_tensor_t *x = call->inputs[0];
   const cpu_tensor_t *y = call->outputs[0];
   resize_plan_t plan = {.rank = x->rank, .count = y->count};
@@ -47,10 +38,10 @@ static cleave_status_t resize_plan(const cpu_call_t *call, resize_plan_t *out_pl
                        y->rank, x->rank);
   }
   for (int32_t d = 0; d < x->rank; d++) {
-    plan.axes[d] = (cpu_resize_axis_t){.in = x->dims[d], .out = y->dims[d], .scale = 1, .roi_end = 1};
+    plan.axes[d] = (kernel_resize_axis_t){.in = x->dims[d], .out = y->dims[d], .scale = 1, .roi_end = 1};
     double smallest = ((double)y->dims[d] - 0.5) / (double)cpu_nn_max(x->dims[d], 1);
-    plan.taps[d] = cpu_resize_taps(&state->rule, smallest);
-    bool crop = state->rule.coordinates == CPU_RESIZE_TF_CROP_AND_RESIZE;
+    plan.taps[d] = kernel_resize_taps(rule, smallest);
+    bool crop = rule->coordinates == KERNEL_RESIZE_TF_CROP_AND_RESIZE;
     plan.skip[d] = x->dims[d] == y->dims[d] && (!crop || x->dims[d] == 1);
   }
   int64_t size = 1;
@@ -80,78 +71,38 @@ static size_t resize_layout(const resize_plan_t *plan, size_t element, unsigned 
   return carver.used;
 }
 
-// The place of axis `axis` in scales, sizes and roi, or -1 if the attribute axes leaves it out.
-static int32_t entry_of(const resize_state_t *state, int32_t rank, int32_t axis) {
-  if (state->axis_count == 0) {
-    return axis;
+static int64_t read_numbers(const cpu_call_t *call, uint32_t input, int64_t room, double *out) {
+  const cpu_tensor_t *tensor = cpu_input(call, input);
+  int64_t count = tensor == NULL ? 0 : tensor->count;
+  for (int64_t k = 0; k < count && k < room; k++) {
+    out[k] =
+        cpu_dtype_is_integer(tensor->dtype) ? (double)cpu_read_int(tensor, k) : cpu_read_float(tensor, k);
   }
-  for (uint32_t k = 0; k < state->axis_count; k++) {
-    if (state->axes[k] == axis || state->axes[k] == axis - rank) {
-      return (int32_t)k;
-    }
-  }
-  return -1;
+  return count;
 }
 
 static cleave_status_t read_scales(const cpu_call_t *call, resize_plan_t *plan, cleave_message_t *message) {
-  const resize_state_t *state = call->state;
-  const cpu_tensor_t *roi = cpu_input(call, 1);
-  const cpu_tensor_t *scales = cpu_input(call, 2);
-  const cpu_tensor_t *sizes = cpu_input(call, 3);
-  int64_t entries = state->axis_count == 0 ? plan->rank : (int64_t)state->axis_count;
-  bool by_scales = scales != NULL && scales->count > 0;
-  bool by_sizes = !by_scales && sizes != NULL && sizes->count > 0;
-  bool crop = state->rule.coordinates == CPU_RESIZE_TF_CROP_AND_RESIZE;
-  if ((by_scales && scales->count != entries) || (by_sizes && sizes->count != entries) ||
-      (crop && (roi == NULL || roi->count != 2 * entries))) {
-    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "scales, sizes or roi do not have %lld entries",
-                       (long long)entries);
-  }
-  double common = state->policy == RESIZE_NOT_LARGER ? INFINITY : 0;
-  for (int32_t d = 0; d < plan->rank; d++) {
-    int32_t entry = entry_of(state, plan->rank, d);
-    cpu_resize_axis_t *axis = &plan->axes[d];
-    if (entry < 0) {
-      continue;
-    }
-    if (crop) {
-      axis->roi_start = cpu_read_float(roi, entry);
-      axis->roi_end = cpu_read_float(roi, entries + entry);
-    }
-    axis->scale = (double)axis->out / (double)axis->in;
-    if (by_scales) {
-      axis->scale = cpu_read_float(scales, entry);
-    } else if (by_sizes && state->policy != RESIZE_STRETCH) {
-      double scale = (double)cpu_read_int(sizes, entry) / (double)axis->in;
-      common = state->policy == RESIZE_NOT_LARGER ? fmin(common, scale) : fmax(common, scale);
-    }
-  }
-  for (int32_t d = 0; d < plan->rank; d++) {
-    if (by_sizes && state->policy != RESIZE_STRETCH && entry_of(state, plan->rank, d) >= 0) {
-      plan->axes[d].scale = common;
-    }
-    if (!(plan->axes[d].scale > 0) || isinf(plan->axes[d].scale)) {
-      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "scale of axis %d is %g, expected a positive number", d,
-                         plan->axes[d].scale);
-    }
-  }
-  return CLEAVE_OK;
+  kernel_resize_numbers_t numbers;
+  numbers.roi_count = read_numbers(call, 1, 2 * CLEAVE_MAX_RANK, numbers.roi);
+  numbers.scale_count = read_numbers(call, 2, CLEAVE_MAX_RANK, numbers.scales);
+  numbers.size_count = read_numbers(call, 3, CLEAVE_MAX_RANK, numbers.sizes);
+  return kernel_resize_scale(call->state, &numbers, plan->rank, plan->axes, message);
 }
 
 static cleave_status_t resize_tables(const cpu_call_t *call, resize_plan_t *plan, resize_memory_t *out_memory,
                                      size_t element, cleave_message_t *message) {
-  const resize_state_t *state = call->state;
+  const kernel_resize_rule_t *rule = call->state;
   CPU_TRY(read_scales(call, plan, message));
   (void)resize_layout(plan, element, call->scratch, out_memory);
   for (int32_t d = 0; d < plan->rank; d++) {
-    int64_t taps = cpu_resize_taps(&state->rule, plan->axes[d].scale);
+    int64_t taps = kernel_resize_taps(rule, plan->axes[d].scale);
     if (taps > plan->taps[d]) {
       return kernel_fail(message, CLEAVE_ERROR_SHAPE,
                          "scale %g of axis %d does not fit %lld of %lld elements", plan->axes[d].scale, d,
                          (long long)plan->axes[d].out, (long long)plan->axes[d].in);
     }
     plan->taps[d] = taps;
-    cpu_resize_table(&state->rule, &plan->axes[d], taps, out_memory->indices[d], out_memory->weights[d]);
+    kernel_resize_table(rule, &plan->axes[d], taps, out_memory->indices[d], out_memory->weights[d]);
   }
   return CLEAVE_OK;
 }
@@ -205,7 +156,7 @@ static void nearest_lines(void *context, int64_t begin, int64_t end) {
 }
 
 static cleave_status_t nearest_run(const cpu_call_t *call, cleave_message_t *message) {
-  const resize_state_t *state = call->state;
+  const kernel_resize_rule_t *rule = call->state;
   const cpu_tensor_t *x = call->inputs[0];
   cpu_tensor_t *y = call->outputs[0];
   resize_plan_t plan;
@@ -222,7 +173,7 @@ static cleave_status_t nearest_run(const cpu_call_t *call, cleave_message_t *mes
   plan.passes = 0;
   CPU_TRY(resize_tables(call, &plan, &memory, 1, message));
   cpu_tensor_t outside = {.dtype = x->dtype, .count = 1, .data = context.outside};
-  cpu_write_float(&outside, 0, state->extrapolation);
+  cpu_write_float(&outside, 0, rule->extrapolation);
   int64_t line = plan.axes[plan.rank - 1].out;
   cpu_parallel(call, plan.count / line, cpu_nn_grain(line), nearest_lines, &context);
   return CLEAVE_OK;
@@ -290,46 +241,8 @@ static size_t integer_scratch(const cpu_call_t *call) {
 
 // ---- the operator -------------------------------------------------------------------------------------
 
-static cleave_status_t choose(const cpu_prepare_t *prepare, const char *name, const char *fallback,
-                              const char *const *choices, int count, int *out_choice,
-                              cleave_message_t *message) {
-  const char *text = cleave_view_string(prepare->node, name, fallback);
-  for (int k = 0; k < count; k++) {
-    if (strcmp(text, choices[k]) == 0) {
-      *out_choice = k;
-      return CLEAVE_OK;
-    }
-  }
-  return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s '%.32s' is unknown", name, text);
-}
-
 static cleave_status_t resize_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
-  static const char *const modes[] = {"nearest", "linear", "cubic"};
-  static const char *const coordinates[] = {
-      "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
-      "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"};
-  static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
-  static const char *const policies[] = {"stretch", "not_larger", "not_smaller"};
-  resize_state_t *resize = state;
-  int mode = 0;
-  int coordinate = 0;
-  int rounding = 0;
-  int policy = 0;
-  CPU_TRY(choose(prepare, "mode", "nearest", modes, 3, &mode, message));
-  CPU_TRY(
-      choose(prepare, "coordinate_transformation_mode", "half_pixel", coordinates, 7, &coordinate, message));
-  CPU_TRY(choose(prepare, "nearest_mode", "round_prefer_floor", roundings, 4, &rounding, message));
-  CPU_TRY(choose(prepare, "keep_aspect_ratio_policy", "stretch", policies, 3, &policy, message));
-  resize->rule = (cpu_resize_rule_t){
-      .mode = (cpu_resize_mode_t)mode,
-      .coordinates = (cpu_resize_coordinates_t)coordinate,
-      .rounding = (cpu_resize_rounding_t)rounding,
-      .antialias = cleave_view_int(prepare->node, "antialias", 0) != 0,
-      .exclude_outside = cleave_view_int(prepare->node, "exclude_outside", 0) != 0,
-      .cubic_a = cleave_view_float(prepare->node, "cubic_coeff_a", -0.75),
-  };
-  resize->policy = (resize_policy_t)policy;
-  resize->extrapolation = cleave_view_float(prepare->node, "extrapolation_value", 0);
+  CPU_TRY(kernel_resize_read(prepare->node, state, message));
   cleave_dtype_t dtype = cpu_input_dtype(prepare, 0);
   if (dtype == CLEAVE_DTYPE_STRING || cleave_dtype_size(dtype) == 0) {
     return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input of dtype %s is not supported",
@@ -339,12 +252,13 @@ static cleave_status_t resize_prepare(cpu_prepare_t *prepare, void *state, cleav
   if (cpu_input_dtype(prepare, 1) != CLEAVE_DTYPE_UNKNOWN) {
     CPU_TRY(cpu_nn_require_float(prepare, 1, message));
   }
-  return cpu_prepare_ints(prepare, "axes", &resize->axes, &resize->axis_count);
+  kernel_resize_rule_t *rule = state; /* the node may be gone when it runs */
+  return cpu_prepare_ints(prepare, "axes", &rule->axes, &rule->axis_count);
 }
 
 static size_t resize_scratch(const cpu_call_t *call) {
-  const resize_state_t *state = call->state;
-  if (state->rule.mode == CPU_RESIZE_NEAREST) {
+  const kernel_resize_rule_t *rule = call->state;
+  if (rule->mode == KERNEL_RESIZE_NEAREST) {
     return nearest_scratch(call);
   }
   if (!cpu_nn_is_float(call->inputs[0]->dtype)) {
@@ -354,9 +268,9 @@ static size_t resize_scratch(const cpu_call_t *call) {
 }
 
 static cleave_status_t resize_run(const cpu_call_t *call, cleave_message_t *message) {
-  const resize_state_t *state = call->state;
+  const kernel_resize_rule_t *rule = call->state;
   CPU_TRY(cpu_nn_check_outputs(call, message));
-  if (state->rule.mode == CPU_RESIZE_NEAREST) {
+  if (rule->mode == KERNEL_RESIZE_NEAREST) {
     return nearest_run(call, message);
   }
   if (!cpu_nn_is_float(call->inputs[0]->dtype)) {
@@ -366,7 +280,7 @@ static cleave_status_t resize_run(const cpu_call_t *call, cleave_message_t *mess
 }
 
 const cpu_kernel_t cpu_kernels_resize[] = {
-    CPU_KERNEL("Resize", 1, .state_size = sizeof(resize_state_t), .prepare = resize_prepare,
+    CPU_KERNEL("Resize", 1, .state_size = sizeof(kernel_resize_rule_t), .prepare = resize_prepare,
                .scratch = resize_scratch, .run = resize_run),
     {.op = NULL},
 };

@@ -171,6 +171,7 @@ CLEAVE_MUST_USE cleave_status_t cuda_emit_fused_product(cuda_plan_t *plan, const
   X(RNN, recurrent)                    \
   X(GRU, recurrent)                    \
   X(LSTM, recurrent)                   \
+  X(Resize, resize)                    \
   X(Gather, gather)                    \
   X(GatherElements, gather_elements)
 
