@@ -50,13 +50,13 @@ static void one(sweep_t *sweep, size_t l, size_t d, size_t s, int layout, int fo
   if (form == 1) {
     (void)snprintf(tail, sizeof tail, ", $b[%d,%d]", count, 2 * rows);
   } else if (form == 2) {
-    (void)snprintf(tail, sizeof tail, ", $b[%d,%d], _, h%s%s%s", count, 2 * rows, state, is_lstm ? ", c" : "",
-                   is_lstm ? state : "");
+    (void)snprintf(tail, sizeof tail, ", $b[%d,%d], _, h%s%s%s", count, 2 * rows, state,
+                   is_lstm ? ", cell" : "", is_lstm ? state : "");
   } else if (form == 3) {
     write_lengths(size[0], size[1], lengths, sizeof lengths);
     int used = snprintf(tail, sizeof tail, ", $b[%d,%d], %s", count, 2 * rows, lengths);
     if (is_lstm) {
-      (void)snprintf(tail + used, sizeof tail - (size_t)used, ", h%s, c%s, $p[%d,%d]", state, state, count,
+      (void)snprintf(tail + used, sizeof tail - (size_t)used, ", h%s, cell%s, $p[%d,%d]", state, state, count,
                      3 * size[3]);
     }
   }
