@@ -15,8 +15,8 @@ local options = {
   reductions = option.boolean(true, "kernels take reductions over the last axes"),
   max_nodes = option.integer(64, "most nodes in one kernel", { min = 2, max = 512 }),
   epilogues = option.boolean(true, "products and convolutions take what follows them along"),
-  precision = option.enum("float32", "of products of float32: exact, or rounded to TF32", {
-    "float32", "tf32",
+  precision = option.enum("float32", "exact; products rounded to TF32; or values of 16 bits", {
+    "float32", "tf32", "float16", "bfloat16",
   }),
   fast_math = option.boolean(false, "functions with fewer digits, for speed"),
   regions = option.boolean(true, "make regions of all that the backend supports"),
@@ -62,8 +62,10 @@ local set = {
 }
 
 -- The parts are included one by one, because each has its own options.
-for _, name in ipairs { "einsum", "activations", "normalization" } do
-  local part = include("canonical/" .. name .. ".lua")
+for _, name in ipairs {
+  "canonical/einsum", "canonical/activations", "canonical/normalization", "parts/casts",
+} do
+  local part = include(name .. ".lua")
   for key, declared in pairs(part.options) do
     set.options[key] = declared
   end
@@ -176,6 +178,26 @@ local rules = {
     expect = { left = true },
     expect_not = { "everything" },
     refused = { everything = "moves data" },
+  },
+  test "values of 16 bits have casts where they enter and leave" {
+    graph = function(g, x)
+      local y = g.Relu(g.Conv(x, g.weight { 32, 16, 3, 3 }, { pads = { 1, 1, 1, 1 } }))
+      local z = g.Softmax(g.MatMul(g.Reshape(y, { 32, 64 }), g.weight { 64, 64 }))
+      return z, g.ReduceSum(y, { 1 }), g.Relu(z)
+    end,
+    inputs = { x = { 1, 16, 8, 8 } },
+    options = { precision = "float16" },
+    expect = { narrow = 1, Cast = 4, everything = 1, left = 0 },
+    equal = { rtol = 0.01, atol = 0.01 },
+  },
+  test "what is kept stays float32" {
+    graph = function(g, x)
+      return g.Softmax(g.MatMul(g.Tanh(x), g.weight { 64, 64 }))
+    end,
+    inputs = { x = { 32, 64 } },
+    options = { precision = "bfloat16", keep = { "Softmax", "Tanh" } },
+    expect = { narrow = 1, Cast = 2, everything = 1, left = 0 },
+    equal = { rtol = 0.02, atol = 0.02 },
   },
   test "precision and fast functions are attributes of the region" {
     graph = function(g, x)

@@ -94,6 +94,10 @@ models=$source/examples/models
 step "a recurrent cell" verified "$models/gru_residual.lua"
 step "a transformer, one layer" verified "$models/bert_base.lua" --set layers=1 --set T=16 --set vocabulary=64
 step "mobilenet, small images" verified "$models/mobilenet_v2.lua" --set size=32
+step "mobilenet of float16" verified "$models/mobilenet_v2.lua" --set size=32 --set precision=float16 --rtol 0.01 --atol 0.01
+step "a transformer in bfloat16" verified "$models/bert_base.lua" --set layers=1 --set T=16 --set vocabulary=64 \
+  --set precision=bfloat16 --rtol 0.05 --atol 0.05
+step "the tests of the rules" "$program" check "$source/rules/cuda.lua"
 if [ -z "$quick" ]; then
   step "bert_base" verified "$models/bert_base.lua"
   step "resnet50" verified "$models/resnet50.lua"

@@ -26,6 +26,12 @@ check "a transformer" 0 'all outputs match' verified "$models/bert_base.lua" --s
 check "convolutions, depthwise ones among them" 0 'all outputs match' verified "$models/mobilenet_v2.lua" --set size=32
 also "it leaves nothing" " 0 nodes on cpu one by one"
 check "other kinds of products" 0 'all outputs match' verified "$models/gru_residual.lua" --set precision=tf32 --set fast_math=true
+check "convolutions of float16" 0 'all outputs match' verified "$models/mobilenet_v2.lua" --set size=32 --set precision=float16 \
+  --rtol 0.01 --atol 0.01
+also "it leaves nothing" " 0 nodes on cpu one by one"
+check "a transformer in bfloat16" 0 'all outputs match' verified "$models/bert_base.lua" --set layers=1 --set T=16 \
+  --set vocabulary=64 --set precision=bfloat16 --set 'keep=*LayerNorm*' --rtol 0.05 --atol 0.05
+check "the tests of its rules" 0 ' passed, 0 failed$' "$program" check "$source/rules/cuda.lua"
 CLEAVE_CUDA_PATH=$3/tests/cuda/alone
 check "a recurrent cell without cuBLASLt" 0 'all outputs match' verified "$models/gru_residual.lua"
 CLEAVE_CUDA_PATH=$3/tests/cuda
