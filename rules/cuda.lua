@@ -199,6 +199,16 @@ local rules = {
     expect = { narrow = 1, Cast = 2, everything = 1, left = 0 },
     equal = { rtol = 0.02, atol = 0.02 },
   },
+  test "of other numbers, and of what is kept, nothing is narrowed" {
+    graph = function(g, x)
+      return g.Cast(g.Cast(x, { to = 11 }) * 2.0, { to = 1 }), g.Tanh(x)
+    end,
+    inputs = { x = { 8, 8 } },
+    options = { precision = "float16", keep = { "Tanh" } },
+    expect = { Cast = 2 },
+    expect_not = { "narrow" },
+    equal = true,
+  },
   test "precision and fast functions are attributes of the region" {
     graph = function(g, x)
       return g.Relu(g.MatMul(x, g.normal { 32, 8 }))

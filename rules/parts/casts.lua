@@ -67,7 +67,8 @@ local function narrow(graph, set, g)
     return false, "nothing of float32 is left"
   end
   local function is_narrow(value)
-    return value.dtype == "float32" and value.producer ~= nil and chosen[value.producer.index] == true
+    return value.dtype == "float32" and value.producer ~= nil
+      and chosen[value.producer.index] == true
   end
   local down, up = caster(g, TYPES[set.precision]), caster(g, 1)
   for _, node in ipairs(nodes) do
