@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stand-in for the part of libcudnn that the backend calls, for tests: convolutions as plain loops.
+// A stand-in for the part of libcudnn that the backend calls, for tests: convolutions and their gradients as
+// plain loops.
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,15 +120,19 @@ ENTRY(int32_t, cudnnSetConvolutionGroupCount, cuda_dnn_convolution_t convolution
 
 /* ---- convolutions ---- */
 
+typedef enum direction { FORWARD, DATA, WEIGHTS } direction_t;
+
 typedef struct task {
+  direction_t direction;
   struct cudnnTensorStruct x, y;
   struct cudnnFilterStruct w;
   struct cudnnConvolutionStruct convolution;
-  const void *x_data;
-  const void *w_data;
+  void *x_data;
+  void *w_data;
   void *y_data;
   double *x_wide; /* the elements, while it runs */
   double *w_wide;
+  double *y_wide;
 } task_t;
 
 static bool is_sound(const task_t *task) {
@@ -159,13 +164,13 @@ static int64_t product(const int *sizes, int count) {
   return result;
 }
 
-/* One element of the result; `at` are its coordinates. */
-static double convolve_at(const task_t *task, const int *at) {
+/* One element of y, `at` its coordinates: what its window has to do with x and w, in one of the directions.
+ */
+static void visit(const task_t *task, const int *at, double *y) {
   const struct cudnnConvolutionStruct *own = &task->convolution;
   int64_t taps = product(task->w.dims + 2, own->rank);
   int per_group = task->w.dims[1];
   int first = at[1] / (task->w.dims[0] / own->groups) * per_group;
-  double sum = 0;
   for (int64_t tap = 0; tap < taps; tap++) {
     int64_t rest = tap;
     int64_t offset = (int64_t)at[0] * task->x.strides[0];
@@ -178,62 +183,75 @@ static double convolve_at(const task_t *task, const int *at) {
       offset += place * task->x.strides[k + 2];
     }
     for (int c = 0; is_inside && c < per_group; c++) {
-      sum += task->x_wide[offset + (int64_t)(first + c) * task->x.strides[1]] *
-             task->w_wide[((int64_t)at[1] * per_group + c) * taps + tap];
+      double *x = &task->x_wide[offset + (int64_t)(first + c) * task->x.strides[1]];
+      double *w = &task->w_wide[((int64_t)at[1] * per_group + c) * taps + tap];
+      switch (task->direction) {
+        case FORWARD: *y += *x * *w; break;
+        case DATA: *x += *y * *w; break;
+        case WEIGHTS: *w += *y * *x; break;
+      }
     }
   }
-  return sum;
 }
 
-/* The tensors that the backend describes are dense. */
-static double *widen(int32_t type, const void *data, const int *dims, int rank) {
+static void convolve(const task_t *task) {
+  int64_t count = product(task->y.dims, task->y.rank);
+  for (int64_t i = 0; i < count; i++) {
+    int at[MAX_RANK];
+    int64_t rest = i;
+    for (int k = task->y.rank - 1; k >= 0; k--) {
+      at[k] = (int)(rest % task->y.dims[k]);
+      rest /= task->y.dims[k];
+    }
+    visit(task, at, &task->y_wide[i]);
+  }
+}
+
+/* A tensor of the backend is dense. The result begins with zeros. */
+static double *widen(int32_t type, const void *data, const int *dims, int rank, bool is_result) {
   int64_t count = product(dims, rank);
-  double *wide = malloc((size_t)(count + 1) * sizeof *wide);
-  if (wide != NULL) {
+  double *wide = calloc((size_t)(count + 1), sizeof *wide);
+  if (wide != NULL && !is_result) {
     cpu_convert(dtype_of(type), data, CLEAVE_DTYPE_F64, wide, count);
   }
   return wide;
 }
 
-static void convolve(const task_t *task) {
-  int64_t count = product(task->y.dims, task->y.rank);
-  cleave_dtype_t dtype = dtype_of(task->y.type);
-  for (int64_t i = 0; i < count; i++) {
-    int at[MAX_RANK];
-    int64_t rest = i;
-    int64_t offset = 0;
-    for (int k = task->y.rank - 1; k >= 0; k--) {
-      at[k] = (int)(rest % task->y.dims[k]);
-      rest /= task->y.dims[k];
-      offset += (int64_t)at[k] * task->y.strides[k];
-    }
-    double value = convolve_at(task, at);
-    cpu_convert(CLEAVE_DTYPE_F64, &value, dtype,
-                (char *)task->y_data + offset * (int64_t)cleave_dtype_size(dtype), 1);
-  }
+static void narrow(const task_t *task) {
+  const int *dims = task->direction == FORWARD ? task->y.dims
+                    : task->direction == DATA  ? task->x.dims
+                                               : task->w.dims;
+  const double *from = task->direction == FORWARD ? task->y_wide
+                       : task->direction == DATA  ? task->x_wide
+                                                  : task->w_wide;
+  void *to = task->direction == FORWARD ? task->y_data
+             : task->direction == DATA  ? task->x_data
+                                        : task->w_data;
+  cpu_convert(CLEAVE_DTYPE_F64, from, dtype_of(task->x.type), to, product(dims, task->x.rank));
 }
 
 static int32_t run_convolution(void *context) {
   task_t *task = context;
-  task->x_wide = widen(task->x.type, task->x_data, task->x.dims, task->x.rank);
-  task->w_wide = widen(task->w.type, task->w_data, task->w.dims, task->w.rank);
-  bool has_memory = task->x_wide != NULL && task->w_wide != NULL;
+  int rank = task->x.rank;
+  task->x_wide = widen(task->x.type, task->x_data, task->x.dims, rank, task->direction == DATA);
+  task->w_wide = widen(task->x.type, task->w_data, task->w.dims, rank, task->direction == WEIGHTS);
+  task->y_wide = widen(task->x.type, task->y_data, task->y.dims, rank, task->direction == FORWARD);
+  bool has_memory = task->x_wide != NULL && task->w_wide != NULL && task->y_wide != NULL;
   if (has_memory) {
     convolve(task);
+    narrow(task);
   }
   free(task->x_wide);
   free(task->w_wide);
+  free(task->y_wide);
   return has_memory ? CUDA_SUCCESS_ : CUDA_LAUNCH_FAILED;
 }
 
-ENTRY(int32_t, cudnnGetConvolutionForwardAlgorithm_v7, cuda_dnn_handle_t handle, cuda_dnn_tensor_t x,
-      cuda_dnn_filter_t w, cuda_dnn_convolution_t convolution, cuda_dnn_tensor_t y, int wanted, int *count,
-      cuda_dnn_choice_t *choices) {
-  const task_t task = {.x = *x, .y = *y, .w = *w, .convolution = *convolution};
-  int32_t result = fault("cudnnGetConvolutionForwardAlgorithm_v7");
-  (void)handle;
+static int32_t choose(const char *name, const task_t *task, int wanted, int *count,
+                      cuda_dnn_choice_t *choices) {
+  int32_t result = fault(name);
   *count = 0;
-  if (result != OK || !is_sound(&task)) {
+  if (result != OK || !is_sound(task)) {
     return result != OK ? result : BAD;
   }
   for (int k = 0; k < wanted && k < 2; k++) {
@@ -242,47 +260,109 @@ ENTRY(int32_t, cudnnGetConvolutionForwardAlgorithm_v7, cuda_dnn_handle_t handle,
   return OK;
 }
 
-ENTRY(int32_t, cudnnGetConvolutionForwardWorkspaceSize, cuda_dnn_handle_t handle, cuda_dnn_tensor_t x,
-      cuda_dnn_filter_t w, cuda_dnn_convolution_t convolution, cuda_dnn_tensor_t y, int32_t algorithm,
-      size_t *bytes) {
+/* What all directions are called with beside tensors and descriptions. */
+typedef struct call {
+  cuda_dnn_handle_t handle;
+  const void *alpha;
+  const void *beta;
+  int32_t algorithm;
+  const void *workspace;
+  size_t workspace_bytes;
+} call_t;
+
+static int32_t enqueue(const char *name, const task_t *task, const call_t *call) {
+  int32_t result = stand_in_enter(name);
+  if (result != CUDA_SUCCESS_) {
+    (void)stand_in_leave(result);
+    return EXECUTION;
+  }
+  size_t needed = (size_t)call->algorithm * WORKSPACE_BYTES;
+  task_t *own = malloc(sizeof *own);
+  if (own == NULL) {
+    return stand_in_leave(ALLOCATION);
+  }
+  *own = *task;
+  bool is_double = task->x.type == CUDA_DNN_F64;
+  double one = is_double ? *(const double *)call->alpha : (double)*(const float *)call->alpha;
+  double zero = is_double ? *(const double *)call->beta : (double)*(const float *)call->beta;
+  if (!is_sound(own) || call->workspace_bytes < needed || (needed > 0 && call->workspace == NULL) ||
+      one != 1.0 || zero != 0.0) {
+    free(own);
+    return stand_in_leave(BAD);
+  }
+  result = stand_in_enqueue(call->handle->stream, run_convolution, own);
+  return stand_in_leave(result == CUDA_SUCCESS_ ? OK : EXECUTION);
+}
+
+#define WORKSPACE(name, first, first_type, second, second_type, third, third_type)                \
+  ENTRY(int32_t, name, cuda_dnn_handle_t handle, first_type first, second_type second,            \
+        cuda_dnn_convolution_t convolution, third_type third, int32_t algorithm, size_t *bytes) { \
+    (void)handle;                                                                                 \
+    (void)first;                                                                                  \
+    (void)second;                                                                                 \
+    (void)convolution;                                                                            \
+    (void)third;                                                                                  \
+    *bytes = (size_t)algorithm * WORKSPACE_BYTES;                                                 \
+    return OK;                                                                                    \
+  }
+
+WORKSPACE(cudnnGetConvolutionForwardWorkspaceSize, x, cuda_dnn_tensor_t, w, cuda_dnn_filter_t, y,
+          cuda_dnn_tensor_t)
+WORKSPACE(cudnnGetConvolutionBackwardDataWorkspaceSize, w, cuda_dnn_filter_t, dy, cuda_dnn_tensor_t, dx,
+          cuda_dnn_tensor_t)
+WORKSPACE(cudnnGetConvolutionBackwardFilterWorkspaceSize, x, cuda_dnn_tensor_t, dy, cuda_dnn_tensor_t, dw,
+          cuda_dnn_filter_t)
+
+ENTRY(int32_t, cudnnGetConvolutionForwardAlgorithm_v7, cuda_dnn_handle_t handle, cuda_dnn_tensor_t x,
+      cuda_dnn_filter_t w, cuda_dnn_convolution_t convolution, cuda_dnn_tensor_t y, int wanted, int *count,
+      cuda_dnn_choice_t *choices) {
+  const task_t task = {.x = *x, .y = *y, .w = *w, .convolution = *convolution};
   (void)handle;
-  (void)x;
-  (void)w;
-  (void)convolution;
-  (void)y;
-  *bytes = (size_t)algorithm * WORKSPACE_BYTES;
-  return OK;
+  return choose("cudnnGetConvolutionForwardAlgorithm_v7", &task, wanted, count, choices);
+}
+
+ENTRY(int32_t, cudnnGetConvolutionBackwardDataAlgorithm_v7, cuda_dnn_handle_t handle, cuda_dnn_filter_t w,
+      cuda_dnn_tensor_t dy, cuda_dnn_convolution_t convolution, cuda_dnn_tensor_t dx, int wanted, int *count,
+      cuda_dnn_choice_t *choices) {
+  const task_t task = {.x = *dx, .y = *dy, .w = *w, .convolution = *convolution};
+  (void)handle;
+  return choose("cudnnGetConvolutionBackwardDataAlgorithm_v7", &task, wanted, count, choices);
+}
+
+ENTRY(int32_t, cudnnGetConvolutionBackwardFilterAlgorithm_v7, cuda_dnn_handle_t handle, cuda_dnn_tensor_t x,
+      cuda_dnn_tensor_t dy, cuda_dnn_convolution_t convolution, cuda_dnn_filter_t dw, int wanted, int *count,
+      cuda_dnn_choice_t *choices) {
+  const task_t task = {.x = *x, .y = *dy, .w = *dw, .convolution = *convolution};
+  (void)handle;
+  return choose("cudnnGetConvolutionBackwardFilterAlgorithm_v7", &task, wanted, count, choices);
 }
 
 ENTRY(int32_t, cudnnConvolutionForward, cuda_dnn_handle_t handle, const void *alpha, cuda_dnn_tensor_t x_type,
       const void *x, cuda_dnn_filter_t w_type, const void *w, cuda_dnn_convolution_t convolution,
       int32_t algorithm, void *workspace, size_t workspace_bytes, const void *beta, cuda_dnn_tensor_t y_type,
       void *y) {
-  int32_t result = stand_in_enter("cudnnConvolutionForward");
-  if (result != CUDA_SUCCESS_) {
-    (void)stand_in_leave(result);
-    return EXECUTION;
-  }
-  size_t needed = (size_t)algorithm * WORKSPACE_BYTES;
-  task_t *task = malloc(sizeof *task);
-  if (task == NULL) {
-    return stand_in_leave(ALLOCATION);
-  }
-  *task = (task_t){.x = *x_type,
-                   .y = *y_type,
-                   .w = *w_type,
-                   .convolution = *convolution,
-                   .x_data = x,
-                   .w_data = w,
-                   .y_data = y};
-  bool is_double = x_type->type == CUDA_DNN_F64;
-  double one = is_double ? *(const double *)alpha : (double)*(const float *)alpha;
-  double zero = is_double ? *(const double *)beta : (double)*(const float *)beta;
-  if (!is_sound(task) || workspace_bytes < needed || (needed > 0 && workspace == NULL) || one != 1.0 ||
-      zero != 0.0) {
-    free(task);
-    return stand_in_leave(BAD);
-  }
-  result = stand_in_enqueue(handle->stream, run_convolution, task);
-  return stand_in_leave(result == CUDA_SUCCESS_ ? OK : EXECUTION);
+  const task_t task = {FORWARD,   *x_type, *y_type, *w_type, *convolution, (void *)x,
+                       (void *)w, y,       NULL,    NULL,    NULL};
+  const call_t call = {handle, alpha, beta, algorithm, workspace, workspace_bytes};
+  return enqueue("cudnnConvolutionForward", &task, &call);
+}
+
+ENTRY(int32_t, cudnnConvolutionBackwardData, cuda_dnn_handle_t handle, const void *alpha,
+      cuda_dnn_filter_t w_type, const void *w, cuda_dnn_tensor_t dy_type, const void *dy,
+      cuda_dnn_convolution_t convolution, int32_t algorithm, void *workspace, size_t workspace_bytes,
+      const void *beta, cuda_dnn_tensor_t dx_type, void *dx) {
+  const task_t task = {DATA,      *dx_type,   *dy_type, *w_type, *convolution, dx,
+                       (void *)w, (void *)dy, NULL,     NULL,    NULL};
+  const call_t call = {handle, alpha, beta, algorithm, workspace, workspace_bytes};
+  return enqueue("cudnnConvolutionBackwardData", &task, &call);
+}
+
+ENTRY(int32_t, cudnnConvolutionBackwardFilter, cuda_dnn_handle_t handle, const void *alpha,
+      cuda_dnn_tensor_t x_type, const void *x, cuda_dnn_tensor_t dy_type, const void *dy,
+      cuda_dnn_convolution_t convolution, int32_t algorithm, void *workspace, size_t workspace_bytes,
+      const void *beta, cuda_dnn_filter_t dw_type, void *dw) {
+  const task_t task = {WEIGHTS, *x_type,    *dy_type, *dw_type, *convolution, (void *)x,
+                       dw,      (void *)dy, NULL,     NULL,     NULL};
+  const call_t call = {handle, alpha, beta, algorithm, workspace, workspace_bytes};
+  return enqueue("cudnnConvolutionBackwardFilter", &task, &call);
 }

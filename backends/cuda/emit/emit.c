@@ -28,13 +28,14 @@ static cuda_emit_t find_operator(const char *op) {
 
 /* ---- one node, one fusion ---- */
 
-static bool is_onnx(const cleave_node_view_t *node) {
-  return node->domain == NULL || node->domain[0] == '\0' || strcmp(node->domain, "ai.onnx") == 0;
+static bool is_known(const cleave_node_view_t *node) {
+  return node->domain == NULL || node->domain[0] == '\0' || strcmp(node->domain, "ai.onnx") == 0 ||
+         strcmp(node->domain, "cleave") == 0;
 }
 
 static cleave_status_t check_node(cuda_plan_t *plan, const cleave_node_view_t *node) {
-  if (!is_onnx(node)) {
-    return cuda_plan_refuse(plan, CLEAVE_REASON_OPERATOR, "the operator is not one of ONNX");
+  if (!is_known(node)) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_OPERATOR, "the operator is not one of ONNX or cleave");
   }
   for (uint32_t k = 0; k < node->input_count + node->output_count; k++) {
     uint32_t value = k < node->input_count ? node->inputs[k] : node->outputs[k - node->input_count];
@@ -153,7 +154,7 @@ static bool is_lowered(const char *op) {
 cleave_status_t cuda_emit_guess(const cleave_region_view_t *region, cleave_message_t *message) {
   for (uint32_t n = 0; n < region->node_count; n++) {
     const cleave_node_view_t *node = &region->nodes[n];
-    if (!is_onnx(node) || (find_operator(node->op) == NULL && !is_lowered(node->op))) {
+    if (!is_known(node) || (find_operator(node->op) == NULL && !is_lowered(node->op))) {
       return cuda_fail(message, CLEAVE_ERROR_UNSUPPORTED, CLEAVE_REASON_OPERATOR,
                        "%s '%.60s': no kernel has it", node->op, node->name == NULL ? "" : node->name);
     }

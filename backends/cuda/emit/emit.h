@@ -123,56 +123,81 @@ CLEAVE_MUST_USE cleave_status_t cuda_emit_gemm(cuda_plan_t *plan, const cleave_n
 CLEAVE_MUST_USE cleave_status_t cuda_emit_convolution(cuda_plan_t *plan, const cleave_node_view_t *node,
                                                       uint32_t w, uint32_t to);
 
+/* As that: what makes the result of a node without its bias, from weights `w` into slot `to`. */
+typedef cleave_status_t (*cuda_unbiased_t)(cuda_plan_t *plan, const cleave_node_view_t *node, uint32_t w,
+                                           uint32_t to);
+/* With a bias of each channel, input 2 of the node, if it is there. */
+CLEAVE_MUST_USE cleave_status_t cuda_emit_biased(cuda_plan_t *plan, const cleave_node_view_t *node,
+                                                 cuda_unbiased_t emit);
+
+/* Mean and variance of each channel. */
+typedef struct cuda_statistics {
+  uint32_t slots[2];
+  cleave_dtype_t dtypes[2];
+} cuda_statistics_t;
+
+/* y = (x - mean) / sqrt(variance + epsilon) * scale + shift: x, scale and shift are inputs 0, 1 and 2 of the
+ * node, y is its output 0. */
+CLEAVE_MUST_USE cleave_status_t cuda_emit_normalized(cuda_plan_t *plan, const cleave_node_view_t *node,
+                                                     const cuda_statistics_t *statistics);
+
 /* A fusion that begins with Conv, MatMul or Gemm. */
 bool cuda_is_product(const cleave_node_view_t *node);
 CLEAVE_MUST_USE cleave_status_t cuda_emit_fused_product(cuda_plan_t *plan, const uint32_t *nodes,
                                                         uint32_t count);
 
-#define CUDA_EMIT_OPERATORS(X)         \
-  X(Conv, conv)                        \
-  X(MatMul, matmul_alone)              \
-  X(Gemm, gemm_alone)                  \
-  X(MaxPool, pool)                     \
-  X(AveragePool, pool)                 \
-  X(LpPool, pool)                      \
-  X(GlobalAveragePool, global_pool)    \
-  X(GlobalMaxPool, global_pool)        \
-  X(BatchNormalization, batch_norm)    \
-  X(InstanceNormalization, group_norm) \
-  X(GroupNormalization, group_norm)    \
-  X(Softmax, softmax)                  \
-  X(LogSoftmax, softmax)               \
-  X(ReduceSum, reduce)                 \
-  X(ReduceMean, reduce)                \
-  X(ReduceMax, reduce)                 \
-  X(ReduceMin, reduce)                 \
-  X(ReduceProd, reduce)                \
-  X(ReduceSumSquare, reduce)           \
-  X(ReduceL1, reduce)                  \
-  X(ReduceL2, reduce)                  \
-  X(ReduceLogSum, reduce)              \
-  X(ReduceLogSumExp, reduce)           \
-  X(Reshape, view)                     \
-  X(Flatten, view)                     \
-  X(Squeeze, view)                     \
-  X(Unsqueeze, view)                   \
-  X(Identity, view)                    \
-  X(After, view)                       \
-  X(Dropout, dropout)                  \
-  X(Transpose, transpose)              \
-  X(Slice, slice)                      \
-  X(Concat, concat)                    \
-  X(Split, split)                      \
-  X(Expand, expand)                    \
-  X(Tile, tile)                        \
-  X(Pad, pad)                          \
-  X(DepthToSpace, depth_to_space)      \
-  X(SpaceToDepth, space_to_depth)      \
-  X(RNN, recurrent)                    \
-  X(GRU, recurrent)                    \
-  X(LSTM, recurrent)                   \
-  X(Resize, resize)                    \
-  X(Gather, gather)                    \
+#define CUDA_EMIT_OPERATORS(X)                  \
+  X(Conv, conv)                                 \
+  X(ConvTranspose, transposed_conv)             \
+  X(ConvGradWeight, conv_weights)               \
+  X(MatMul, matmul_alone)                       \
+  X(Gemm, gemm_alone)                           \
+  X(MaxPool, pool)                              \
+  X(AveragePool, pool)                          \
+  X(LpPool, pool)                               \
+  X(MaxPoolGrad, pool_back)                     \
+  X(AveragePoolGrad, pool_back)                 \
+  X(ReluGrad, relu_back)                        \
+  X(GlobalAveragePool, global_pool)             \
+  X(GlobalMaxPool, global_pool)                 \
+  X(BatchNormalization, batch_norm)             \
+  X(BatchNormalizationTraining, batch_training) \
+  X(BatchNormalizationGrad, batch_norm_back)    \
+  X(InstanceNormalization, group_norm)          \
+  X(GroupNormalization, group_norm)             \
+  X(Softmax, softmax)                           \
+  X(LogSoftmax, softmax)                        \
+  X(ReduceSum, reduce)                          \
+  X(ReduceMean, reduce)                         \
+  X(ReduceMax, reduce)                          \
+  X(ReduceMin, reduce)                          \
+  X(ReduceProd, reduce)                         \
+  X(ReduceSumSquare, reduce)                    \
+  X(ReduceL1, reduce)                           \
+  X(ReduceL2, reduce)                           \
+  X(ReduceLogSum, reduce)                       \
+  X(ReduceLogSumExp, reduce)                    \
+  X(Reshape, view)                              \
+  X(Flatten, view)                              \
+  X(Squeeze, view)                              \
+  X(Unsqueeze, view)                            \
+  X(Identity, view)                             \
+  X(After, view)                                \
+  X(Dropout, dropout)                           \
+  X(Transpose, transpose)                       \
+  X(Slice, slice)                               \
+  X(Concat, concat)                             \
+  X(Split, split)                               \
+  X(Expand, expand)                             \
+  X(Tile, tile)                                 \
+  X(Pad, pad)                                   \
+  X(DepthToSpace, depth_to_space)               \
+  X(SpaceToDepth, space_to_depth)               \
+  X(RNN, recurrent)                             \
+  X(GRU, recurrent)                             \
+  X(LSTM, recurrent)                            \
+  X(Resize, resize)                             \
+  X(Gather, gather)                             \
   X(GatherElements, gather_elements)
 
 #define CUDA_EMIT_DECLARE(op, name) \

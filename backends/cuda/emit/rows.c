@@ -203,7 +203,8 @@ cleave_status_t cuda_emit_softmax(cuda_plan_t *plan, const cleave_node_view_t *n
 /* ---- normalizations by channel ---- */
 
 /* y = (x - mean) / sqrt(variance + epsilon) * scale + shift, all but x per channel. */
-static cleave_status_t build_batch_norm(cuda_builder_t *builder, const cleave_node_view_t *node) {
+static cleave_status_t build_batch_norm(cuda_builder_t *builder, const cleave_node_view_t *node,
+                                        const cuda_statistics_t *statistics) {
   const cuda_plan_t *plan = builder->plan;
   const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
   cleave_dtype_t dtype = kernel_compute_dtype(x->dtype);
@@ -211,12 +212,14 @@ static cleave_status_t build_batch_norm(cuda_builder_t *builder, const cleave_no
   uint32_t values[5];
   uint32_t epsilon = 0;
   for (uint32_t k = 0; k < 5; k++) {
-    const cleave_tensor_view_t *tensor = cuda_input(plan, node, k);
+    bool is_input = k < 3;
     for (int32_t d = 0; d < x->rank; d++) {
       axes[d] = k == 0 ? (int8_t)d : d == 1 ? 0 : -1;
     }
-    CUDA_TRY(cuda_builder_load(builder, tensor->dtype, (cuda_pointer_t){node->inputs[k], 0}, axes,
-                               tensor->rank, tensor->dims, &values[k]));
+    CUDA_TRY(cuda_builder_load(builder,
+                               is_input ? cuda_input(plan, node, k)->dtype : statistics->dtypes[k - 3],
+                               (cuda_pointer_t){is_input ? node->inputs[k] : statistics->slots[k - 3], 0},
+                               axes, k == 0 ? x->rank : 1, k == 0 ? x->dims : &x->dims[1], &values[k]));
     CUDA_TRY(kernel_program_cast(builder->program, dtype, values[k], &values[k], plan->message));
   }
   CUDA_TRY(cuda_builder_number(builder, dtype, cleave_view_float(node, "epsilon", 1e-5), &epsilon));
@@ -229,18 +232,26 @@ static cleave_status_t build_batch_norm(cuda_builder_t *builder, const cleave_no
   return cuda_builder_store(builder, x->dtype, values[0], (cuda_pointer_t){node->outputs[0], 0});
 }
 
+cleave_status_t cuda_emit_normalized(cuda_plan_t *plan, const cleave_node_view_t *node,
+                                     const cuda_statistics_t *statistics) {
+  cuda_builder_t builder;
+  cleave_status_t status = cuda_builder_init(&builder, plan, node->op, cuda_input(plan, node, 0)->rank, 0);
+  status = status == CLEAVE_OK ? build_batch_norm(&builder, node, statistics) : status;
+  status = status == CLEAVE_OK ? cuda_plan_program(plan, builder.call) : status;
+  cuda_builder_deinit(&builder);
+  return status;
+}
+
 cleave_status_t cuda_emit_batch_norm(cuda_plan_t *plan, const cleave_node_view_t *node) {
   const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
   bool trains = cleave_view_int(node, "training_mode", 0) != 0 || cuda_output(plan, node, 1) != NULL;
   if (trains || node->input_count < 5 || x->rank < 2 || !cpu_dtype_is_float(x->dtype)) {
     return cuda_plan_refuse(plan, CLEAVE_REASON_ATTRIBUTE, "it trains, or has no channels");
   }
-  cuda_builder_t builder;
-  cleave_status_t status = cuda_builder_init(&builder, plan, node->op, x->rank, 0);
-  status = status == CLEAVE_OK ? build_batch_norm(&builder, node) : status;
-  status = status == CLEAVE_OK ? cuda_plan_program(plan, builder.call) : status;
-  cuda_builder_deinit(&builder);
-  return status;
+  const cuda_statistics_t statistics = {
+      .slots = {node->inputs[3], node->inputs[4]},
+      .dtypes = {cuda_input(plan, node, 3)->dtype, cuda_input(plan, node, 4)->dtype}};
+  return cuda_emit_normalized(plan, node, &statistics);
 }
 
 /* Over the space batch x groups x channels of a group x places, the last two of which are a row. */

@@ -32,10 +32,10 @@ static void find_pads(const cleave_node_view_t *node, cuda_window_t *window, int
   }
 }
 
-cleave_status_t cuda_window_read(cuda_plan_t *plan, const cleave_node_view_t *node, const int64_t *sizes,
-                                 cuda_window_t *out_window) {
-  const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
-  const cleave_tensor_view_t *y = cuda_output(plan, node, 0);
+// Wide: the two tensors, and the sizes of the window.
+cleave_status_t cuda_window_between(cuda_plan_t *plan, const cleave_node_view_t *node,
+                                    const cleave_tensor_view_t *x, const cleave_tensor_view_t *y,
+                                    const int64_t *sizes, cuda_window_t *out_window) {
   cuda_window_t *window = out_window;
   memset(window, 0, sizeof *window);
   window->axes = x->rank - 2;
@@ -53,18 +53,34 @@ cleave_status_t cuda_window_read(cuda_plan_t *plan, const cleave_node_view_t *no
   return CLEAVE_OK;
 }
 
-static void add_axes(const int64_t *numbers, int32_t count, cuda_kernel_call_t *call) {
-  memcpy(call->numbers + call->number_count, numbers, (size_t)count * sizeof *numbers);
-  call->number_count += (uint32_t)count;
+cleave_status_t cuda_window_read(cuda_plan_t *plan, const cleave_node_view_t *node, const int64_t *sizes,
+                                 cuda_window_t *out_window) {
+  return cuda_window_between(plan, node, cuda_input(plan, node, 0), cuda_output(plan, node, 0), sizes,
+                             out_window);
+}
+
+bool cuda_window_is_even(const cuda_window_t *window) {
+  bool is_even = true;
+  for (int32_t d = 0; d < window->axes; d++) {
+    int64_t room = window->in[d] + 2 * window->before[d] - ((window->size[d] - 1) * window->dilation[d] + 1);
+    is_even =
+        is_even && window->before[d] >= 0 && room >= 0 && window->out[d] == room / window->stride[d] + 1;
+  }
+  return is_even;
+}
+
+void cuda_window_axes(const cuda_window_t *window, const int64_t *numbers, cuda_kernel_call_t *call) {
+  memcpy(call->numbers + call->number_count, numbers, (size_t)window->axes * sizeof *numbers);
+  call->number_count += (uint32_t)window->axes;
 }
 
 void cuda_window_numbers(const cuda_window_t *window, cuda_kernel_call_t *call) {
-  add_axes(window->in, window->axes, call);
-  add_axes(window->out, window->axes, call);
-  add_axes(window->size, window->axes, call);
-  add_axes(window->stride, window->axes, call);
-  add_axes(window->dilation, window->axes, call);
-  add_axes(window->before, window->axes, call);
+  cuda_window_axes(window, window->in, call);
+  cuda_window_axes(window, window->out, call);
+  cuda_window_axes(window, window->size, call);
+  cuda_window_axes(window, window->stride, call);
+  cuda_window_axes(window, window->dilation, call);
+  cuda_window_axes(window, window->before, call);
 }
 
 static cleave_status_t check_pool(cuda_plan_t *plan, const cleave_node_view_t *node) {
@@ -107,8 +123,8 @@ cleave_status_t cuda_emit_pool(cuda_plan_t *plan, const cleave_node_view_t *node
                              .block = BLOCK};
   call.threads = cleave_view_element_count(cuda_output(plan, node, 0));
   call.is_wide = call.threads > INT32_MAX - 1024 || cleave_view_element_count(x) > INT32_MAX - 1024;
-  add_axes(&call.threads, 1, &call);
+  call.numbers[call.number_count++] = call.threads;
   cuda_window_numbers(&window, &call);
-  add_axes(window.after, window.axes, &call);
+  cuda_window_axes(&window, window.after, &call);
   return cuda_plan_kernel(plan, &call);
 }

@@ -18,11 +18,21 @@ typedef struct cuda_window {
   int64_t after[CUDA_MAX_AXES];
 } cuda_window_t;
 
-/* `sizes` are those of the window. */
+/* Of a node that slides windows of `sizes` over x, an element of y for each place. */
+CLEAVE_MUST_USE cleave_status_t cuda_window_between(cuda_plan_t *plan, const cleave_node_view_t *node,
+                                                    const cleave_tensor_view_t *x,
+                                                    const cleave_tensor_view_t *y, const int64_t *sizes,
+                                                    cuda_window_t *out_window);
+/* From the node's first input to its first output. */
 CLEAVE_MUST_USE cleave_status_t cuda_window_read(cuda_plan_t *plan, const cleave_node_view_t *node,
                                                  const int64_t *sizes, cuda_window_t *out_window);
 
 /* Behind the other numbers of a call: in, out, window, stride, dilation, before. */
 void cuda_window_numbers(const cuda_window_t *window, cuda_kernel_call_t *call);
+/* One number for each axis, behind those that are there. */
+void cuda_window_axes(const cuda_window_t *window, const int64_t *numbers, cuda_kernel_call_t *call);
+
+/* Would the places be the same with `before` elements of border at both ends? cuDNN has no other borders. */
+bool cuda_window_is_even(const cuda_window_t *window);
 
 #endif /* CLEAVE_CUDA_WINDOWS_H */

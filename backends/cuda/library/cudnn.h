@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is called of cuDNN 8 and 9: convolutions. */
+/* What is called of cuDNN 8 and 9: convolutions and their gradients. */
 #ifndef CLEAVE_CUDA_CUDNN_H
 #define CLEAVE_CUDA_CUDNN_H
 
@@ -18,6 +18,7 @@ enum { CUDA_DNN_ROW_MAJOR = 0 };
 enum { CUDA_DNN_CROSS_CORRELATION = 1 };
 enum { CUDA_DNN_MATH_DEFAULT = 0, CUDA_DNN_MATH_TENSOR = 1, CUDA_DNN_MATH_FMA = 3 };
 
+/* The same for all directions. */
 typedef struct cuda_dnn_choice {
   int32_t algorithm;
   int32_t status;
@@ -61,7 +62,29 @@ typedef struct cuda_dnn_choice {
   X(int32_t, convolve, cudnnConvolutionForward,                                                              \
     (cuda_dnn_handle_t handle, const void *alpha, cuda_dnn_tensor_t x_type, const void *x,                   \
      cuda_dnn_filter_t w_type, const void *w, cuda_dnn_convolution_t convolution, int32_t algorithm,         \
-     void *workspace, size_t workspace_bytes, const void *beta, cuda_dnn_tensor_t y_type, void *y))
+     void *workspace, size_t workspace_bytes, const void *beta, cuda_dnn_tensor_t y_type, void *y))          \
+  X(int32_t, choose_data, cudnnGetConvolutionBackwardDataAlgorithm_v7,                                       \
+    (cuda_dnn_handle_t handle, cuda_dnn_filter_t w, cuda_dnn_tensor_t dy,                                    \
+     cuda_dnn_convolution_t convolution, cuda_dnn_tensor_t dx, int wanted, int *count,                       \
+     cuda_dnn_choice_t *choices))                                                                            \
+  X(int32_t, workspace_data, cudnnGetConvolutionBackwardDataWorkspaceSize,                                   \
+    (cuda_dnn_handle_t handle, cuda_dnn_filter_t w, cuda_dnn_tensor_t dy,                                    \
+     cuda_dnn_convolution_t convolution, cuda_dnn_tensor_t dx, int32_t algorithm, size_t * bytes))           \
+  X(int32_t, convolve_data, cudnnConvolutionBackwardData,                                                    \
+    (cuda_dnn_handle_t handle, const void *alpha, cuda_dnn_filter_t w_type, const void *w,                   \
+     cuda_dnn_tensor_t dy_type, const void *dy, cuda_dnn_convolution_t convolution, int32_t algorithm,       \
+     void *workspace, size_t workspace_bytes, const void *beta, cuda_dnn_tensor_t dx_type, void *dx))        \
+  X(int32_t, choose_weights, cudnnGetConvolutionBackwardFilterAlgorithm_v7,                                  \
+    (cuda_dnn_handle_t handle, cuda_dnn_tensor_t x, cuda_dnn_tensor_t dy,                                    \
+     cuda_dnn_convolution_t convolution, cuda_dnn_filter_t dw, int wanted, int *count,                       \
+     cuda_dnn_choice_t *choices))                                                                            \
+  X(int32_t, workspace_weights, cudnnGetConvolutionBackwardFilterWorkspaceSize,                              \
+    (cuda_dnn_handle_t handle, cuda_dnn_tensor_t x, cuda_dnn_tensor_t dy,                                    \
+     cuda_dnn_convolution_t convolution, cuda_dnn_filter_t dw, int32_t algorithm, size_t * bytes))           \
+  X(int32_t, convolve_weights, cudnnConvolutionBackwardFilter,                                               \
+    (cuda_dnn_handle_t handle, const void *alpha, cuda_dnn_tensor_t x_type, const void *x,                   \
+     cuda_dnn_tensor_t dy_type, const void *dy, cuda_dnn_convolution_t convolution, int32_t algorithm,       \
+     void *workspace, size_t workspace_bytes, const void *beta, cuda_dnn_filter_t dw_type, void *dw))
 
 typedef struct cuda_dnn {
 #define CUDA_ENTRY(result, member, symbol, parameters) result(*member) parameters;

@@ -64,8 +64,16 @@ typedef struct cuda_product {
   bool uses_tf32;
 } cuda_product_t;
 
+/* What a step of a convolution computes of the others. */
+typedef enum cuda_direction {
+  CUDA_DIRECTION_FORWARD, /* y */
+  CUDA_DIRECTION_DATA,    /* x, the gradient of the data, of w and y */
+  CUDA_DIRECTION_WEIGHTS  /* w, the gradient of the weights, of x and y */
+} cuda_direction_t;
+
 /* Pointers are x, w, y, workspace. */
 typedef struct cuda_convolution {
+  cuda_direction_t direction;
   cleave_dtype_t dtype;
   int32_t spatial;
   int32_t x[CLEAVE_MAX_RANK], w[CLEAVE_MAX_RANK], y[CLEAVE_MAX_RANK];

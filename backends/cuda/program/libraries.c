@@ -209,6 +209,53 @@ static cleave_status_t describe_convolution(const cuda_program_t *program, const
   return check_dnn(program, dnn->convolution_set_groups(ready->convolution, self->groups), what, message);
 }
 
+static int32_t choose_convolution(const cuda_dnn_t *dnn, cuda_dnn_handle_t handle, cuda_direction_t direction,
+                                  const cuda_ready_t *ready, int *out_count, cuda_dnn_choice_t *choices) {
+  switch (direction) {
+    case CUDA_DIRECTION_DATA:
+      return dnn->choose_data(handle, ready->w, ready->y, ready->convolution, ready->x, MAX_CHOICES,
+                              out_count, choices);
+    case CUDA_DIRECTION_WEIGHTS:
+      return dnn->choose_weights(handle, ready->x, ready->y, ready->convolution, ready->w, MAX_CHOICES,
+                                 out_count, choices);
+    case CUDA_DIRECTION_FORWARD: break;
+  }
+  return dnn->choose(handle, ready->x, ready->w, ready->convolution, ready->y, MAX_CHOICES, out_count,
+                     choices);
+}
+
+static int32_t find_workspace(const cuda_dnn_t *dnn, cuda_dnn_handle_t handle, cuda_direction_t direction,
+                              cuda_ready_t *ready) {
+  size_t *bytes = &ready->workspace_bytes;
+  switch (direction) {
+    case CUDA_DIRECTION_DATA:
+      return dnn->workspace_data(handle, ready->w, ready->y, ready->convolution, ready->x, ready->algorithm,
+                                 bytes);
+    case CUDA_DIRECTION_WEIGHTS:
+      return dnn->workspace_weights(handle, ready->x, ready->y, ready->convolution, ready->w,
+                                    ready->algorithm, bytes);
+    case CUDA_DIRECTION_FORWARD: break;
+  }
+  return dnn->workspace(handle, ready->x, ready->w, ready->convolution, ready->y, ready->algorithm, bytes);
+}
+
+/* `numbers` are 1 and 0, as wide as the library wants them; `at` are x, w, y and the workspace. */
+static int32_t convolve(const cuda_dnn_t *dnn, cuda_dnn_handle_t handle, cuda_direction_t direction,
+                        const cuda_ready_t *ready, const void *const *numbers, void *const *at) {
+  switch (direction) {
+    case CUDA_DIRECTION_DATA:
+      return dnn->convolve_data(handle, numbers[0], ready->w, at[1], ready->y, at[2], ready->convolution,
+                                ready->algorithm, at[3], ready->workspace_bytes, numbers[1], ready->x, at[0]);
+    case CUDA_DIRECTION_WEIGHTS:
+      return dnn->convolve_weights(handle, numbers[0], ready->x, at[0], ready->y, at[2], ready->convolution,
+                                   ready->algorithm, at[3], ready->workspace_bytes, numbers[1], ready->w,
+                                   at[1]);
+    case CUDA_DIRECTION_FORWARD: break;
+  }
+  return dnn->convolve(handle, numbers[0], ready->x, at[0], ready->w, at[1], ready->convolution,
+                       ready->algorithm, at[3], ready->workspace_bytes, numbers[1], ready->y, at[2]);
+}
+
 /* The first algorithm that fits; a convolution that the library does not have is not a failure. */
 cleave_status_t cuda_ready_convolution(cuda_program_t *program, uint32_t index, cleave_message_t *message) {
   const cuda_dnn_t *dnn = &program->state->libraries.dnn;
@@ -223,14 +270,12 @@ cleave_status_t cuda_ready_convolution(cuda_program_t *program, uint32_t index, 
   }
   cuda_device_state_t *device = &program->state->devices[program->device];
   (void)pthread_mutex_lock(&device->lock);
-  int32_t result =
-      dnn->choose(handle, ready->x, ready->w, ready->convolution, ready->y, MAX_CHOICES, &count, choices);
+  cuda_direction_t direction = step->convolution->direction;
+  int32_t result = choose_convolution(dnn, handle, direction, ready, &count, choices);
   bool is_chosen = false;
   for (int k = 0; k < count && result == 0 && !is_chosen; k++) {
-    is_chosen =
-        choices[k].status == 0 && dnn->workspace(handle, ready->x, ready->w, ready->convolution, ready->y,
-                                                 choices[k].algorithm, &ready->workspace_bytes) == 0;
     ready->algorithm = choices[k].algorithm;
+    is_chosen = choices[k].status == 0 && find_workspace(dnn, handle, direction, ready) == 0;
   }
   (void)pthread_mutex_unlock(&device->lock);
   if (!is_chosen) {
@@ -248,8 +293,10 @@ cleave_status_t cuda_run_convolution(cuda_program_t *program, uint32_t index, cu
   const cuda_ready_t *ready = &program->ready[index];
   cuda_device_state_t *device = &program->state->devices[program->device];
   bool is_double = step->convolution->dtype == CLEAVE_DTYPE_F64;
-  const float ones[2] = {1.0f, 0.0f};
-  const double wide_ones[2] = {1.0, 0.0};
+  const float narrow[2] = {1.0f, 0.0f};
+  const double wide[2] = {1.0, 0.0};
+  const void *numbers[2] = {is_double ? (const void *)&wide[0] : (const void *)&narrow[0],
+                            is_double ? (const void *)&wide[1] : (const void *)&narrow[1]};
   void *addresses[4];
   for (uint32_t k = 0; k < 4; k++) {
     addresses[k] = (void *)(uintptr_t)cuda_address_of(program, step->pointers[k]);
@@ -257,10 +304,7 @@ cleave_status_t cuda_run_convolution(cuda_program_t *program, uint32_t index, cu
   (void)pthread_mutex_lock(&device->lock); /* a handle has one stream at a time */
   int32_t result = dnn->set_stream(device->dnn, stream);
   if (result == 0) {
-    result = dnn->convolve(
-        device->dnn, is_double ? (const void *)&wide_ones[0] : (const void *)&ones[0], ready->x, addresses[0],
-        ready->w, addresses[1], ready->convolution, ready->algorithm, addresses[3], ready->workspace_bytes,
-        is_double ? (const void *)&wide_ones[1] : (const void *)&ones[1], ready->y, addresses[2]);
+    result = convolve(dnn, device->dnn, step->convolution->direction, ready, numbers, addresses);
   }
   (void)pthread_mutex_unlock(&device->lock);
   return check_dnn(program, result, "convolve", message);

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batch normalization in training, and its gradient: a program over rows that has the sums of each channel,
+// one over channels, and one over elements.
+#include "emit.h"
+#include "kernels/convert.h"
+
+typedef struct batch {
+  cuda_plan_t *plan;
+  const cleave_node_view_t *node;
+  cleave_dtype_t dtype; /* that is computed in, and of slots between the programs */
+  int64_t dims[3];      /* images, channels, places */
+  int64_t channels;
+} batch_t;
+
+static const int8_t by_channel[3] = {1, 0, 2}; /* of a space of channels, images and places */
+static const int8_t by_element[3] = {0, 1, 2};
+static const int8_t per_row[3] = {0, -1, -1};
+static const int8_t per_channel[3] = {-1, 0, -1};
+
+/* A part of a program that is being built. */
+typedef struct part {
+  const batch_t *batch;
+  cuda_builder_t builder;
+} part_t;
+
+static cleave_status_t load(part_t *part, uint32_t slot, cleave_dtype_t dtype, const int8_t *axes,
+                            uint32_t *out) {
+  bool is_whole = axes == by_channel || axes == by_element;
+  CUDA_TRY(cuda_builder_load(&part->builder, dtype, (cuda_pointer_t){slot, 0}, axes, is_whole ? 3 : 1,
+                             is_whole ? part->batch->dims : &part->batch->channels, out));
+  return kernel_program_cast(part->builder.program, part->batch->dtype, *out, out,
+                             part->batch->plan->message);
+}
+
+static cleave_status_t load_input(part_t *part, uint32_t input, const int8_t *axes, uint32_t *out) {
+  const batch_t *batch = part->batch;
+  return load(part, batch->node->inputs[input], cuda_input(batch->plan, batch->node, input)->dtype, axes,
+              out);
+}
+
+static cleave_status_t load_slot(part_t *part, uint32_t slot, const int8_t *axes, uint32_t *out) {
+  return load(part, slot, part->batch->dtype, axes, out);
+}
+
+static cleave_status_t apply(part_t *part, kernel_op_t op, uint32_t a, uint32_t b, uint32_t *out) {
+  return cuda_builder_apply(&part->builder, op, a, b, out);
+}
+
+/* value op number */
+static cleave_status_t bind(part_t *part, kernel_op_t op, double number, uint32_t *value) {
+  uint32_t own = 0;
+  CUDA_TRY(cuda_builder_number(&part->builder, part->batch->dtype, number, &own));
+  return apply(part, op, *value, own, value);
+}
+
+static cleave_status_t store_slot(part_t *part, uint32_t slot, uint32_t value) {
+  return cuda_builder_store(&part->builder, part->batch->dtype, value, (cuda_pointer_t){slot, 0});
+}
+
+/* Nothing, if the output is left out. */
+static cleave_status_t store_output(part_t *part, uint32_t output, uint32_t value) {
+  const batch_t *batch = part->batch;
+  const cleave_tensor_view_t *tensor = cuda_output(batch->plan, batch->node, output);
+  return tensor == NULL ? CLEAVE_OK
+                        : cuda_builder_store(&part->builder, tensor->dtype, value,
+                                             (cuda_pointer_t){batch->node->outputs[output], 0});
+}
+
+typedef cleave_status_t (*build_t)(part_t *part, const uint32_t *slots);
+
+static cleave_status_t emit(const batch_t *batch, int32_t rank, int32_t reduced, build_t build,
+                            const uint32_t *slots) {
+  part_t part = {.batch = batch};
+  cleave_status_t status = cuda_builder_init(&part.builder, batch->plan, batch->node->op, rank, reduced);
+  status = status == CLEAVE_OK ? build(&part, slots) : status;
+  status = status == CLEAVE_OK && part.builder.program->output_count > 0
+               ? cuda_plan_program(batch->plan, part.builder.call)
+               : status;
+  cuda_builder_deinit(&part.builder);
+  return status;
+}
+
+/* `data` is the input that is normalized; all others but the first have an element for each channel. */
+static cleave_status_t read_batch(cuda_plan_t *plan, const cleave_node_view_t *node, uint32_t data,
+                                  batch_t *out) {
+  const cleave_tensor_view_t *x = cuda_input(plan, node, data);
+  if (node->input_count < 5 || x == NULL || x->rank < 2 || !cpu_dtype_is_float(x->dtype) ||
+      cleave_view_element_count(x) == 0) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "it has no channels, or is empty");
+  }
+  *out = (batch_t){.plan = plan,
+                   .node = node,
+                   .dtype = kernel_compute_dtype(x->dtype),
+                   .dims = {x->dims[0], x->dims[1], cuda_product_of(x->dims + 2, x->rank - 2)},
+                   .channels = x->dims[1]};
+  for (uint32_t k = 0; k < 5; k++) {
+    const cleave_tensor_view_t *tensor = cuda_input(plan, node, k);
+    int64_t expected = k > data ? out->channels : cleave_view_element_count(x);
+    if (tensor == NULL || !cpu_dtype_is_float(tensor->dtype) ||
+        cleave_view_element_count(tensor) != expected) {
+      return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "input %u does not fit its channels", (unsigned)k);
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t make_slots(const batch_t *batch, uint32_t count, uint32_t *out_slots) {
+  for (uint32_t k = 0; k < count; k++) {
+    CUDA_TRY(cuda_plan_scratch(batch->plan, batch->channels * (int64_t)cleave_dtype_size(batch->dtype),
+                               &out_slots[k]));
+  }
+  return CLEAVE_OK;
+}
+
+/* ---- training ---- */
+
+enum { X, SCALE, SHIFT, OLD_MEAN, OLD_VARIANCE };
+enum { MEAN, VARIANCE, STATISTICS };
+
+static cleave_status_t build_statistics(part_t *part, const uint32_t *slots) {
+  uint32_t value = 0;
+  uint32_t mean = 0;
+  CUDA_TRY(load_input(part, X, by_channel, &value));
+  CUDA_TRY(apply(part, KERNEL_ReduceMean, value, 0, &mean));
+  CUDA_TRY(apply(part, KERNEL_Sub, value, mean, &value));
+  CUDA_TRY(apply(part, KERNEL_MeanSquare, value, 0, &value));
+  CUDA_TRY(store_slot(part, slots[MEAN], mean));
+  return store_slot(part, slots[VARIANCE], value);
+}
+
+/* The running statistics follow those of the batch. */
+static cleave_status_t build_running(part_t *part, const uint32_t *slots) {
+  double momentum = cleave_view_float(part->batch->node, "momentum", 0.9);
+  for (uint32_t k = MEAN; k < STATISTICS; k++) {
+    uint32_t own = 0;
+    uint32_t old = 0;
+    CUDA_TRY(load_slot(part, slots[k], per_row, &own));
+    CUDA_TRY(store_output(part, 3 + k, own));
+    CUDA_TRY(load_input(part, OLD_MEAN + k, per_row, &old));
+    CUDA_TRY(bind(part, KERNEL_Mul, momentum, &old));
+    CUDA_TRY(bind(part, KERNEL_Mul, 1 - momentum, &own));
+    CUDA_TRY(apply(part, KERNEL_Add, old, own, &own));
+    CUDA_TRY(store_output(part, 1 + k, own));
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cuda_emit_batch_training(cuda_plan_t *plan, const cleave_node_view_t *node) {
+  batch_t batch;
+  uint32_t slots[STATISTICS];
+  CUDA_TRY(read_batch(plan, node, X, &batch));
+  CUDA_TRY(make_slots(&batch, STATISTICS, slots));
+  CUDA_TRY(emit(&batch, 3, 2, build_statistics, slots));
+  CUDA_TRY(emit(&batch, 1, 0, build_running, slots));
+  if (cuda_output(plan, node, 0) == NULL) {
+    return CLEAVE_OK;
+  }
+  const cuda_statistics_t statistics = {.slots = {slots[MEAN], slots[VARIANCE]},
+                                        .dtypes = {batch.dtype, batch.dtype}};
+  return cuda_emit_normalized(plan, node, &statistics);
+}
+
+/* ---- the gradient ---- */
+
+enum { DY, DATA, GRAD_SCALE, GRAD_MEAN, GRAD_VARIANCE };
+enum { SUM, PRODUCT, SUMS };
+enum { OF_DY = SUMS, OF_DATA, CONSTANT, SLOTS }; /* dx = dy * a + x * b + c */
+
+/* Of each channel: the sums of dy, and of dy * (x - mean). */
+static cleave_status_t build_sums(part_t *part, const uint32_t *slots) {
+  uint32_t dy = 0;
+  uint32_t x = 0;
+  uint32_t mean = 0;
+  CUDA_TRY(load_input(part, DY, by_channel, &dy));
+  CUDA_TRY(load_input(part, DATA, by_channel, &x));
+  CUDA_TRY(load_input(part, GRAD_MEAN, per_row, &mean));
+  CUDA_TRY(apply(part, KERNEL_Sub, x, mean, &x));
+  CUDA_TRY(apply(part, KERNEL_Mul, dy, x, &x));
+  CUDA_TRY(apply(part, KERNEL_ReduceSum, dy, 0, &dy));
+  CUDA_TRY(apply(part, KERNEL_ReduceSum, x, 0, &x));
+  CUDA_TRY(store_slot(part, slots[SUM], dy));
+  return store_slot(part, slots[PRODUCT], x);
+}
+
+static cleave_status_t build_factors(part_t *part, const uint32_t *slots) {
+  const batch_t *batch = part->batch;
+  double count = (double)batch->dims[0] * (double)batch->dims[2];
+  uint32_t sum = 0;
+  uint32_t product = 0;
+  uint32_t inverse = 0;
+  uint32_t factor = 0;
+  uint32_t mean = 0;
+  CUDA_TRY(load_slot(part, slots[SUM], per_row, &sum));
+  CUDA_TRY(store_output(part, 2, sum));
+  CUDA_TRY(load_input(part, GRAD_VARIANCE, per_row, &inverse));
+  CUDA_TRY(bind(part, KERNEL_Add, cleave_view_float(batch->node, "epsilon", 1e-5), &inverse));
+  CUDA_TRY(apply(part, KERNEL_Sqrt, inverse, 0, &inverse));
+  CUDA_TRY(apply(part, KERNEL_Reciprocal, inverse, 0, &inverse));
+  CUDA_TRY(load_slot(part, slots[PRODUCT], per_row, &product));
+  CUDA_TRY(apply(part, KERNEL_Mul, product, inverse, &product));
+  CUDA_TRY(store_output(part, 1, product));
+  CUDA_TRY(load_input(part, GRAD_SCALE, per_row, &factor));
+  CUDA_TRY(apply(part, KERNEL_Mul, factor, inverse, &factor));
+  CUDA_TRY(store_slot(part, slots[OF_DY], factor));
+  CUDA_TRY(bind(part, KERNEL_Mul, -1 / count, &factor));
+  CUDA_TRY(apply(part, KERNEL_Mul, product, inverse, &product));
+  CUDA_TRY(apply(part, KERNEL_Mul, product, factor, &product));
+  CUDA_TRY(store_slot(part, slots[OF_DATA], product));
+  CUDA_TRY(load_input(part, GRAD_MEAN, per_row, &mean));
+  CUDA_TRY(apply(part, KERNEL_Mul, mean, product, &mean));
+  CUDA_TRY(apply(part, KERNEL_Mul, sum, factor, &sum));
+  CUDA_TRY(apply(part, KERNEL_Sub, sum, mean, &sum));
+  return store_slot(part, slots[CONSTANT], sum);
+}
+
+static cleave_status_t build_dx(part_t *part, const uint32_t *slots) {
+  uint32_t values[2];
+  uint32_t factor = 0;
+  for (uint32_t k = 0; k < 2; k++) {
+    CUDA_TRY(load_input(part, k == 0 ? DY : DATA, by_element, &values[k]));
+    CUDA_TRY(load_slot(part, slots[k == 0 ? OF_DY : OF_DATA], per_channel, &factor));
+    CUDA_TRY(apply(part, KERNEL_Mul, values[k], factor, &values[k]));
+  }
+  CUDA_TRY(apply(part, KERNEL_Add, values[0], values[1], &values[0]));
+  CUDA_TRY(load_slot(part, slots[CONSTANT], per_channel, &factor));
+  CUDA_TRY(apply(part, KERNEL_Add, values[0], factor, &values[0]));
+  return store_output(part, 0, values[0]);
+}
+
+cleave_status_t cuda_emit_batch_norm_back(cuda_plan_t *plan, const cleave_node_view_t *node) {
+  batch_t batch;
+  uint32_t slots[SLOTS];
+  CUDA_TRY(read_batch(plan, node, DATA, &batch));
+  CUDA_TRY(make_slots(&batch, SLOTS, slots));
+  CUDA_TRY(emit(&batch, 3, 2, build_sums, slots));
+  CUDA_TRY(emit(&batch, 1, 0, build_factors, slots));
+  return emit(&batch, 3, 0, build_dx, slots);
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients of poolings, and of Relu, by kernels: which of equal maxima gets all would be cuDNN's choice, and
+// here the first one does.
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/convert.h"
+#include "windows.h"
+
+enum { BLOCK = 256 };
+
+typedef struct pooling {
+  const cleave_node_view_t *node;
+  cuda_window_t window;
+  cleave_dtype_t dtype;
+  bool is_max;
+  bool counts_border;
+} pooling_t;
+
+static cleave_status_t emit_kernel(cuda_plan_t *plan, const pooling_t *self) {
+  const cleave_node_view_t *node = self->node;
+  char types[256];
+  char defines[400];
+  (void)cuda_text_defines(self->dtype, types, sizeof types);
+  (void)snprintf(defines, sizeof defines, "%s#define AXES %d\n#define MODE %d\n#define COUNTS_BORDER %d\n",
+                 types, (int)self->window.axes, self->is_max ? 0 : 1, self->counts_border ? 1 : 0);
+  cuda_kernel_call_t call = {
+      .text = "pool_back",
+      .label = node->op,
+      .defines = defines,
+      .pointer_count = 3,
+      .pointers = {{node->inputs[0], 0}, {node->inputs[self->is_max ? 1 : 0], 0}, {node->outputs[0], 0}},
+      .block = BLOCK};
+  call.threads = cleave_view_element_count(cuda_output(plan, node, 0));
+  call.is_wide = call.threads > INT32_MAX - 1024 ||
+                 cleave_view_element_count(cuda_input(plan, node, 0)) > INT32_MAX - 1024;
+  call.numbers[call.number_count++] = call.threads;
+  cuda_window_numbers(&self->window, &call);
+  cuda_window_axes(&self->window, self->window.after, &call);
+  return cuda_plan_kernel(plan, &call);
+}
+
+cleave_status_t cuda_emit_pool_back(cuda_plan_t *plan, const cleave_node_view_t *node) {
+  const cleave_tensor_view_t *dy = cuda_input(plan, node, 0);
+  const cleave_tensor_view_t *dx = cuda_output(plan, node, 0);
+  pooling_t self = {.node = node,
+                    .dtype = dx->dtype,
+                    .is_max = strcmp(node->op, "MaxPoolGrad") == 0,
+                    .counts_border = cleave_view_int(node, "count_include_pad", 0) != 0};
+  uint32_t count = 0;
+  const int64_t *sizes = cleave_view_ints(node, "kernel_shape", &count);
+  if (!cpu_dtype_is_float(dx->dtype) || dy->dtype != dx->dtype) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_DTYPE, "floats of one dtype alone are supported");
+  }
+  if (dx->rank < 3 || count != (uint32_t)(dx->rank - 2)) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_ATTRIBUTE,
+                            "kernel_shape does not have an entry for each spatial axis");
+  }
+  CUDA_TRY(cuda_window_between(plan, node, dx, dy, sizes, &self.window));
+  return emit_kernel(plan, &self);
+}
+
+/* ---- Relu ---- */
+
+static cleave_status_t build_relu(cuda_builder_t *builder, const cleave_node_view_t *node) {
+  const cuda_plan_t *plan = builder->plan;
+  const cleave_tensor_view_t *dy = cuda_input(plan, node, 0);
+  cleave_dtype_t dtype = kernel_compute_dtype(dy->dtype);
+  int8_t axes[CLEAVE_MAX_RANK];
+  uint32_t values[2];
+  uint32_t zero = 0;
+  uint32_t is_positive = 0;
+  for (int32_t d = 0; d < dy->rank; d++) {
+    axes[d] = (int8_t)d;
+  }
+  for (uint32_t k = 0; k < 2; k++) {
+    CUDA_TRY(cuda_builder_load(builder, dy->dtype, (cuda_pointer_t){node->inputs[k], 0}, axes, dy->rank,
+                               dy->dims, &values[k]));
+    CUDA_TRY(kernel_program_cast(builder->program, dtype, values[k], &values[k], plan->message));
+  }
+  CUDA_TRY(cuda_builder_number(builder, dtype, 0.0, &zero));
+  CUDA_TRY(cuda_builder_apply(builder, KERNEL_Greater, values[1], zero, &is_positive));
+  const uint32_t operands[3] = {is_positive, values[0], zero};
+  CUDA_TRY(kernel_program_apply(builder->program, KERNEL_WHERE, operands, 0, 0, &values[0], plan->message));
+  return cuda_builder_store(builder, dy->dtype, values[0], (cuda_pointer_t){node->outputs[0], 0});
+}
+
+cleave_status_t cuda_emit_relu_back(cuda_plan_t *plan, const cleave_node_view_t *node) {
+  const cleave_tensor_view_t *dy = cuda_input(plan, node, 0);
+  const cleave_tensor_view_t *y = cuda_input(plan, node, 1);
+  bool is_sound = cpu_dtype_is_float(dy->dtype) && y->dtype == dy->dtype && y->rank == dy->rank;
+  for (int32_t d = 0; is_sound && d < dy->rank; d++) {
+    is_sound = y->dims[d] == dy->dims[d];
+  }
+  if (!is_sound) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "floats of one dtype and shape alone are supported");
+  }
+  cuda_builder_t builder;
+  cleave_status_t status = cuda_builder_init(&builder, plan, node->op, dy->rank, 0);
+  status = status == CLEAVE_OK ? build_relu(&builder, node) : status;
+  status = status == CLEAVE_OK ? cuda_plan_program(plan, builder.call) : status;
+  cuda_builder_deinit(&builder);
+  return status;
+}
