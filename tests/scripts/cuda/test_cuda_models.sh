@@ -31,18 +31,6 @@ check "convolutions of float16" 0 'all outputs match' verified "$models/mobilene
 also "it leaves nothing" " 0 nodes on cpu one by one"
 check "a transformer in bfloat16" 0 'all outputs match' verified "$models/bert_base.lua" --set layers=1 --set T=16 \
   --set vocabulary=64 --set precision=bfloat16 --set 'keep=*LayerNorm*' --rtol 0.05 --atol 0.05
-cat >"$work/net.lua" <<'LUA'
-local function conv(x, name, channels, stride)
-  return g.Conv(x, g.weight { channels, x.shape[2], 3, 3, name = name }, { pads = { 1, 1, 1, 1 }, strides = { stride, stride } })
-end
-local x = g.input("x", "float32", { 2, 3, 16, 16 })
-local y = g.MaxPool(g.Relu(g.batch_norm(conv(x, "w1", 8, 1), { name = "norm" })), { kernel_shape = { 2, 2 }, strides = { 2, 2 } })
-y = g.AveragePool(g.Relu(conv(y, "w2", 16, 2)), { kernel_shape = { 2, 2 }, strides = { 2, 2 } })
-g.output("loss", g.ReduceSum(g.Gemm(g.Flatten(y), g.weight { 10, 64, name = "w3" }, nil, { transB = 1 })))
-LUA
-"$program" gradient "$work/net.lua" --loss loss --wrt w1,w2,w3,norm.scale -o "$work/backward.onnx" >"$out" 2>&1
-check "forward and backward" 0 'all outputs match' verified "$work/backward.onnx"
-also "backward leaves nothing" " 0 nodes on cpu one by one"
 check "images that grow again" 0 'all outputs match' verified "$models/unet.lua" --set size=32 --set width=8
 also "it leaves nothing" " 0 nodes on cpu one by one"
 check "the tests of its rules" 0 ' passed, 0 failed$' "$program" check "$source/rules/cuda.lua"
