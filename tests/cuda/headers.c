@@ -80,4 +80,8 @@ SAME(sizeof(cuda_dnn_choice_t), sizeof(cudnnConvolutionFwdAlgoPerf_t));
 SAME(offsetof(cuda_dnn_choice_t, status), offsetof(cudnnConvolutionFwdAlgoPerf_t, status));
 SAME(offsetof(cuda_dnn_choice_t, memory), offsetof(cudnnConvolutionFwdAlgoPerf_t, memory));
 SAME(offsetof(cuda_dnn_choice_t, math), offsetof(cudnnConvolutionFwdAlgoPerf_t, mathType));
+SAME(sizeof(cuda_dnn_choice_t), sizeof(cudnnConvolutionBwdDataAlgoPerf_t));
+SAME(offsetof(cuda_dnn_choice_t, status), offsetof(cudnnConvolutionBwdDataAlgoPerf_t, status));
+SAME(sizeof(cuda_dnn_choice_t), sizeof(cudnnConvolutionBwdFilterAlgoPerf_t));
+SAME(offsetof(cuda_dnn_choice_t, status), offsetof(cudnnConvolutionBwdFilterAlgoPerf_t, status));
 #endif

@@ -89,7 +89,9 @@ subjects="pointwise window product reduction movement recurrent fusion random"
 for subject in $subjects; do
   step "sweep $subject" "$build/sweep" --backend cuda "$subject"
 done
-step "sweep fusion, with gradients" "$build/sweep" --backend cuda --gradients fusion
+for subject in fusion window; do
+  step "sweep $subject, with gradients" "$build/sweep" --backend cuda --gradients $subject
+done
 models=$source/examples/models
 step "a recurrent cell" verified "$models/gru_residual.lua"
 step "a transformer, one layer" verified "$models/bert_base.lua" --set layers=1 --set T=16 --set vocabulary=64

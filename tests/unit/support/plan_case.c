@@ -216,6 +216,7 @@ const cleave_op_t *const *plan_case_op_list(const char *names, uint32_t *out_cou
     memcpy(name, names, length);
     name[length] = '\0';
     list[*out_count] = cleave_op_find("", name);
+    list[*out_count] = list[*out_count] != NULL ? list[*out_count] : cleave_op_find("cleave", name);
     ck_assert_msg(list[(*out_count)++] != NULL, "no operator '%s'", name);
     names += length + (names[length] == ',');
   }

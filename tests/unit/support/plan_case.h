@@ -25,7 +25,7 @@ cleave_node_t plan_case_node(const cleave_graph_t *graph, const char *name);
 const cleave_ruleset_t *plan_case_ops(const char *ops);
 cleave_rule_t plan_case_rule(cleave_rule_kind_t kind, const char *name);
 const cleave_ruleset_t *plan_case_ruleset(const char *name, const cleave_rule_t *rules, uint32_t count);
-/* Operators "Relu,Clip" for patterns and rules. */
+/* Operators "Relu,Clip" for patterns and rules, of ONNX or of cleave. */
 const cleave_op_t *const *plan_case_op_list(const char *names, uint32_t *out_count);
 
 /* Partitions, and checks the plan. */
