@@ -206,3 +206,19 @@ cleave_status_t cleave_infer_fold_places(cleave_infer_t *infer, cleave_fact_t *i
   }
   return cleave_infer_set_elements(infer, output, results, count, error);
 }
+
+cleave_status_t cleave_infer_fold_from(cleave_infer_t *infer, cleave_fact_t *input, cleave_fact_t *output,
+                                       cleave_infer_source_fn_t source, const void *context,
+                                       cleave_error_t *error) {
+  int64_t places[CLEAVE_ELEMENT_LIMIT];
+  int64_t count = cleave_infer_can_fold(infer, input, output) ? cleave_fact_count(output) : -1;
+  for (int64_t k = 0; k < count; k++) {
+    int64_t at[CLEAVE_MAX_RANK];
+    cleave_infer_unravel(k, output->rank, output->dims, at);
+    if (!source(context, at)) {
+      return CLEAVE_OK;
+    }
+    places[k] = cleave_infer_ravel(input->rank, input->dims, at);
+  }
+  return count < 0 ? CLEAVE_OK : cleave_infer_fold_places(infer, input, output, places, count, error);
+}

@@ -212,6 +212,12 @@ CLEAVE_STATUS cleave_infer_fold_copy(cleave_infer_t *infer, cleave_fact_t *input
 /* Element k of `output` is element places[k] of `input`; `count` of them, all in range. */
 CLEAVE_STATUS cleave_infer_fold_places(cleave_infer_t *infer, cleave_fact_t *input, cleave_fact_t *output,
                                        const int64_t *places, int64_t count, cleave_error_t *error);
+/* From the coordinates of an element of the output to those of the input's; false: that is not known. */
+typedef bool (*cleave_infer_source_fn_t)(const void *context, int64_t *at);
+/* Elements of `output` from those of `input`, if they are known and few. */
+CLEAVE_STATUS cleave_infer_fold_from(cleave_infer_t *infer, cleave_fact_t *input, cleave_fact_t *output,
+                                     cleave_infer_source_fn_t source, const void *context,
+                                     cleave_error_t *error);
 /* Are both small enough to follow, with elements known of the input? Then cleave_fact_count of either is at
  * most CLEAVE_ELEMENT_LIMIT. */
 bool cleave_infer_can_fold(cleave_infer_t *infer, cleave_fact_t *input, const cleave_fact_t *output);

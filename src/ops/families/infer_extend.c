@@ -90,6 +90,14 @@ cleave_status_t cleave_infer_pad(cleave_infer_t *infer, cleave_error_t *error) {
   return CLEAVE_OK;
 }
 
+static bool find_repeated(const void *context, int64_t *at) {
+  const cleave_fact_t *input = context;
+  for (int32_t d = 0; d < input->rank; d++) {
+    at[d] %= input->dims[d];
+  }
+  return true;
+}
+
 cleave_status_t cleave_infer_tile(cleave_infer_t *infer, cleave_error_t *error) {
   cleave_fact_t *input = cleave_infer_input(infer, 0);
   cleave_fact_t *output = cleave_infer_output(infer, 0);
@@ -110,20 +118,7 @@ cleave_status_t cleave_infer_tile(cleave_infer_t *infer, cleave_error_t *error) 
     cleave_dim_t size = cleave_infer_multiply(infer, input->dims[d], repeats[d]);
     CLEAVE_TRY(cleave_infer_set_dim(infer, output, d, size, error));
   }
-  if (!cleave_infer_can_fold(infer, input, output)) {
-    return CLEAVE_OK;
-  }
-  int64_t places[CLEAVE_ELEMENT_LIMIT];
-  int64_t count = cleave_fact_count(output);
-  for (int64_t k = 0; k < count; k++) {
-    int64_t at[CLEAVE_MAX_RANK];
-    cleave_infer_unravel(k, rank, output->dims, at);
-    for (int32_t d = 0; d < rank; d++) {
-      at[d] %= input->dims[d];
-    }
-    places[k] = cleave_infer_ravel(rank, input->dims, at);
-  }
-  return cleave_infer_fold_places(infer, input, output, places, count, error);
+  return cleave_infer_fold_from(infer, input, output, find_repeated, input, error);
 }
 
 cleave_status_t cleave_infer_center_crop_pad(cleave_infer_t *infer, cleave_error_t *error) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gather and Scatter in all their forms, Transpose and other operators that move elements about.
 
+#include <string.h>
+
 #include "ops/context/infer_context.h"
 
 /* Indices may be int32 or int64, nothing else. */
@@ -92,10 +94,37 @@ cleave_status_t cleave_infer_gather_elements(cleave_infer_t *infer, cleave_error
   return CLEAVE_OK;
 }
 
+/* GatherND's output and ScatterND's updates: a part of the data for each tuple of indices, whose first
+ * `batch` axes the data has too. */
+static cleave_status_t tuple_shape(cleave_infer_t *infer, int32_t batch, cleave_fact_t *parts,
+                                   cleave_error_t *error) {
+  cleave_fact_t *data = cleave_infer_input(infer, 0);
+  cleave_fact_t *indices = cleave_infer_input(infer, 1);
+  int32_t rank = cleave_fact_rank(data);
+  int32_t tuples = cleave_fact_rank(indices) - 1;
+  cleave_dim_t depth = cleave_fact_dim(indices, tuples);
+  if (rank < 0 || tuples < 0 || !cleave_dim_is_known(depth)) {
+    return CLEAVE_OK;
+  }
+  if (depth < 1 || depth > rank - batch) {
+    return cleave_infer_fail(infer, error, "index tuples of %lld do not fit data of rank %d",
+                             (long long)depth, rank);
+  }
+  int32_t first = batch + (int32_t)depth;
+  CLEAVE_TRY(cleave_infer_rank_in_range(infer, (int64_t)tuples + rank - first, error));
+  CLEAVE_TRY(cleave_infer_set_rank(infer, parts, tuples + rank - first, error));
+  for (int32_t d = 0; d < tuples; d++) {
+    CLEAVE_TRY(cleave_infer_same_dim(infer, indices, d, parts, d, error));
+  }
+  for (int32_t d = first; d < rank; d++) {
+    CLEAVE_TRY(cleave_infer_same_dim(infer, data, d, parts, tuples + d - first, error));
+  }
+  return CLEAVE_OK;
+}
+
 cleave_status_t cleave_infer_gather_nd(cleave_infer_t *infer, cleave_error_t *error) {
   cleave_fact_t *data = cleave_infer_input(infer, 0);
   cleave_fact_t *indices = cleave_infer_input(infer, 1);
-  cleave_fact_t *output = cleave_infer_output(infer, 0);
   CLEAVE_TRY(cleave_infer_types(infer, "x L > x", error));
   CLEAVE_TRY(cleave_infer_check_rank(infer, data, 1, CLEAVE_MAX_RANK, error));
   CLEAVE_TRY(cleave_infer_check_rank(infer, indices, 1, CLEAVE_MAX_RANK, error));
@@ -112,24 +141,7 @@ cleave_status_t cleave_infer_gather_nd(cleave_infer_t *infer, cleave_error_t *er
   for (int32_t d = 0; d < batch; d++) {
     CLEAVE_TRY(cleave_infer_same_dim(infer, data, d, indices, d, error));
   }
-  cleave_dim_t depth = cleave_fact_dim(indices, index_rank - 1);
-  if (!cleave_dim_is_known(depth)) {
-    return CLEAVE_OK;
-  }
-  if (depth < 1 || depth > rank - batch) {
-    return cleave_infer_fail(infer, error, "index tuples of %lld do not fit data of rank %d",
-                             (long long)depth, rank);
-  }
-  int32_t first = (int32_t)(batch + depth);
-  CLEAVE_TRY(cleave_infer_rank_in_range(infer, (int64_t)index_rank - 1 + rank - first, error));
-  CLEAVE_TRY(cleave_infer_set_rank(infer, output, index_rank - 1 + rank - first, error));
-  for (int32_t d = 0; d < index_rank - 1; d++) {
-    CLEAVE_TRY(cleave_infer_same_dim(infer, indices, d, output, d, error));
-  }
-  for (int32_t d = first; d < rank; d++) {
-    CLEAVE_TRY(cleave_infer_same_dim(infer, data, d, output, index_rank - 1 + d - first, error));
-  }
-  return CLEAVE_OK;
+  return tuple_shape(infer, (int32_t)batch, cleave_infer_output(infer, 0), error);
 }
 
 /* ---- Scatter ---- */
@@ -150,30 +162,9 @@ cleave_status_t cleave_infer_scatter_elements(cleave_infer_t *infer, cleave_erro
 }
 
 cleave_status_t cleave_infer_scatter_nd(cleave_infer_t *infer, cleave_error_t *error) {
-  cleave_fact_t *data = cleave_infer_input(infer, 0);
-  cleave_fact_t *indices = cleave_infer_input(infer, 1);
-  cleave_fact_t *updates = cleave_infer_input(infer, 2);
   CLEAVE_TRY(cleave_infer_types(infer, "x:s L x > x:s", error));
-  CLEAVE_TRY(cleave_infer_check_rank(infer, indices, 1, CLEAVE_MAX_RANK, error));
-  int32_t rank = cleave_fact_rank(data);
-  int32_t index_rank = cleave_fact_rank(indices);
-  cleave_dim_t depth = cleave_fact_dim(indices, index_rank - 1);
-  if (rank < 0 || index_rank < 0 || !cleave_dim_is_known(depth)) {
-    return CLEAVE_OK;
-  }
-  if (depth < 1 || depth > rank) {
-    return cleave_infer_fail(infer, error, "index tuples of %lld do not fit data of rank %d",
-                             (long long)depth, rank);
-  }
-  int32_t update_rank = index_rank - 1 + rank - (int32_t)depth;
-  CLEAVE_TRY(cleave_infer_set_rank(infer, updates, update_rank, error));
-  for (int32_t d = 0; d < index_rank - 1; d++) {
-    CLEAVE_TRY(cleave_infer_same_dim(infer, indices, d, updates, d, error));
-  }
-  for (int32_t d = (int32_t)depth; d < rank; d++) {
-    CLEAVE_TRY(cleave_infer_same_dim(infer, data, d, updates, index_rank - 1 + d - (int32_t)depth, error));
-  }
-  return CLEAVE_OK;
+  CLEAVE_TRY(cleave_infer_check_rank(infer, cleave_infer_input(infer, 1), 1, CLEAVE_MAX_RANK, error));
+  return tuple_shape(infer, 0, cleave_infer_input(infer, 2), error);
 }
 
 /* Rows of `update` go into a cache of the same shape but for the axis, from write_indices on, a number for
@@ -219,24 +210,19 @@ cleave_status_t cleave_infer_tensor_scatter(cleave_infer_t *infer, cleave_error_
 
 /* ---- Transpose ---- */
 
-static cleave_status_t fold_transpose(cleave_infer_t *infer, const int32_t *axes, cleave_error_t *error) {
-  cleave_fact_t *input = cleave_infer_input(infer, 0);
-  cleave_fact_t *output = cleave_infer_output(infer, 0);
-  if (!cleave_infer_can_fold(infer, input, output)) {
-    return CLEAVE_OK;
+typedef struct axes {
+  int32_t rank;
+  int32_t of[CLEAVE_MAX_RANK]; /* per axis of the output: that of the input */
+} axes_t;
+
+static bool find_transposed(const void *context, int64_t *at) {
+  const axes_t *axes = context;
+  int64_t from[CLEAVE_MAX_RANK];
+  memcpy(from, at, sizeof from);
+  for (int32_t d = 0; d < axes->rank; d++) {
+    at[axes->of[d]] = from[d];
   }
-  int64_t places[CLEAVE_ELEMENT_LIMIT];
-  int64_t count = cleave_fact_count(output);
-  for (int64_t k = 0; k < count; k++) {
-    int64_t at[CLEAVE_MAX_RANK];
-    int64_t from[CLEAVE_MAX_RANK];
-    cleave_infer_unravel(k, output->rank, output->dims, at);
-    for (int32_t d = 0; d < output->rank; d++) {
-      from[axes[d]] = at[d];
-    }
-    places[k] = cleave_infer_ravel(input->rank, input->dims, from);
-  }
-  return cleave_infer_fold_places(infer, input, output, places, count, error);
+  return true;
 }
 
 cleave_status_t cleave_infer_transpose(cleave_infer_t *infer, cleave_error_t *error) {
@@ -252,20 +238,21 @@ cleave_status_t cleave_infer_transpose(cleave_infer_t *infer, cleave_error_t *er
   CLEAVE_TRY(cleave_infer_set_rank(infer, output, cleave_fact_rank(input), error));
   CLEAVE_TRY(cleave_infer_set_rank(infer, input, cleave_fact_rank(output), error));
   int32_t rank = cleave_fact_rank(input);
-  int32_t axes[CLEAVE_MAX_RANK];
+  axes_t axes = {.rank = rank};
   bool is_taken[CLEAVE_MAX_RANK] = {false};
   for (int32_t d = 0; d < rank; d++) {
-    axes[d] = rank - 1 - d;
+    int32_t *axis = &axes.of[d];
+    *axis = rank - 1 - d;
     if (permutation != NULL && count > 0) {
-      CLEAVE_TRY(cleave_infer_axis(infer, permutation[d], rank, &axes[d], error));
+      CLEAVE_TRY(cleave_infer_axis(infer, permutation[d], rank, axis, error));
     }
-    if (is_taken[axes[d]]) {
-      return cleave_infer_fail(infer, error, "perm names axis %d twice", axes[d]);
+    if (is_taken[*axis]) {
+      return cleave_infer_fail(infer, error, "perm names axis %d twice", *axis);
     }
-    is_taken[axes[d]] = true;
-    CLEAVE_TRY(cleave_infer_same_dim(infer, input, axes[d], output, d, error));
+    is_taken[*axis] = true;
+    CLEAVE_TRY(cleave_infer_same_dim(infer, input, *axis, output, d, error));
   }
-  return rank >= 0 ? fold_transpose(infer, axes, error) : CLEAVE_OK;
+  return cleave_infer_fold_from(infer, input, output, find_transposed, &axes, error);
 }
 
 /* ---- others ---- */

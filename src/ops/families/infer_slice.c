@@ -117,28 +117,21 @@ static void slice_axis(const cleave_infer_t *infer, cleave_dim_t size, const cle
   }
 }
 
-static cleave_status_t fold_slice(cleave_infer_t *infer, const slice_axis_t *axes, cleave_error_t *error) {
-  cleave_fact_t *input = cleave_infer_input(infer, 0);
-  cleave_fact_t *output = cleave_infer_output(infer, 0);
-  if (!cleave_infer_can_fold(infer, input, output)) {
-    return CLEAVE_OK;
-  }
-  int64_t places[CLEAVE_ELEMENT_LIMIT];
-  int64_t count = cleave_fact_count(output);
-  for (int64_t k = 0; k < count; k++) {
-    int64_t at[CLEAVE_MAX_RANK];
-    cleave_infer_unravel(k, output->rank, output->dims, at);
-    for (int32_t d = 0; d < output->rank; d++) {
-      if (axes[d].is_cut) {
-        if (!axes[d].exact) {
-          return CLEAVE_OK;
-        }
-        at[d] = axes[d].start + at[d] * axes[d].step;
-      }
+typedef struct slice {
+  int32_t rank;
+  slice_axis_t axes[CLEAVE_MAX_RANK];
+} slice_t;
+
+static bool find_sliced(const void *context, int64_t *at) {
+  const slice_t *slice = context;
+  for (int32_t d = 0; d < slice->rank; d++) {
+    const slice_axis_t *axis = &slice->axes[d];
+    if (axis->is_cut && !axis->exact) {
+      return false;
     }
-    places[k] = cleave_infer_ravel(input->rank, input->dims, at);
+    at[d] = axis->is_cut ? axis->start + at[d] * axis->step : at[d];
   }
-  return cleave_infer_fold_places(infer, input, output, places, count, error);
+  return true;
 }
 
 /* Number of entries of starts, ends, axes, steps: from whichever tells; -1 if none does. */
@@ -178,7 +171,8 @@ cleave_status_t cleave_infer_slice(cleave_infer_t *infer, cleave_error_t *error)
   const cleave_element_t *starts = cleave_infer_elements(infer, cleave_infer_input(infer, 1));
   const cleave_element_t *ends = cleave_infer_elements(infer, cleave_infer_input(infer, 2));
   const cleave_element_t *steps = cleave_infer_elements(infer, steps_fact);
-  slice_axis_t cuts[CLEAVE_MAX_RANK] = {{0}};
+  slice_t slice = {.rank = rank};
+  slice_axis_t *cuts = slice.axes;
   for (int64_t k = 0; k < count; k++) {
     int32_t axis = 0;
     CLEAVE_TRY(cleave_infer_axis(infer, axes_fact != NULL ? axes[k] : k, rank, &axis, error));
@@ -204,7 +198,7 @@ cleave_status_t cleave_infer_slice(cleave_infer_t *infer, cleave_error_t *error)
       CLEAVE_TRY(cleave_infer_same_dim(infer, input, d, output, d, error));
     }
   }
-  return fold_slice(infer, cuts, error);
+  return cleave_infer_fold_from(infer, input, output, find_sliced, &slice, error);
 }
 
 /* ---- Concat and Split ---- */
@@ -322,27 +316,25 @@ static cleave_status_t split_evenly(cleave_infer_t *infer, int32_t axis, cleave_
   return CLEAVE_OK;
 }
 
+typedef struct part {
+  int32_t axis;
+  int64_t offset;
+  cleave_dim_t size; /* of the input */
+} part_t;
+
+static bool find_in_whole(const void *context, int64_t *at) {
+  const part_t *part = context;
+  at[part->axis] += part->offset;
+  return at[part->axis] < part->size;
+}
+
 static cleave_status_t fold_split(cleave_infer_t *infer, int32_t axis, cleave_error_t *error) {
   cleave_fact_t *input = cleave_infer_input(infer, 0);
-  int64_t offset = 0;
-  for (uint32_t k = 0; k < infer->output_count; k++) {
-    cleave_fact_t *output = infer->outputs[k];
-    if (!cleave_infer_can_fold(infer, input, output)) {
-      return CLEAVE_OK;
-    }
-    int64_t places[CLEAVE_ELEMENT_LIMIT];
-    int64_t count = cleave_fact_count(output);
-    for (int64_t e = 0; e < count; e++) {
-      int64_t at[CLEAVE_MAX_RANK];
-      cleave_infer_unravel(e, output->rank, output->dims, at);
-      at[axis] += offset;
-      if (at[axis] >= input->dims[axis]) {
-        return CLEAVE_OK;
-      }
-      places[e] = cleave_infer_ravel(input->rank, input->dims, at);
-    }
-    offset += output->dims[axis];
-    CLEAVE_TRY(cleave_infer_fold_places(infer, input, output, places, count, error));
+  part_t part = {.axis = axis, .size = cleave_fact_dim(input, axis)};
+  for (uint32_t k = 0; k < infer->output_count && cleave_infer_can_fold(infer, input, infer->outputs[k]);
+       k++) {
+    CLEAVE_TRY(cleave_infer_fold_from(infer, input, infer->outputs[k], find_in_whole, &part, error));
+    part.offset += infer->outputs[k]->dims[axis];
   }
   return CLEAVE_OK;
 }
