@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions: by cuDNN; where it is missing or does not have one, windows become the columns of a product,
 // or, with few channels per group, a kernel computes output by output.
-#include <stdio.h>
 #include <string.h>
 
 #include "geometry.h"
@@ -12,10 +11,8 @@ static const int64_t most_columns = INT64_C(1) << 28; /* bytes of columns at a t
 /* ---- our own ---- */
 
 static cleave_status_t by_kernel(cuda_plan_t *plan, const cuda_geometry_t *self) {
-  char types[256];
-  char defines[320];
-  (void)cuda_text_defines(self->dtype, types, sizeof types);
-  (void)snprintf(defines, sizeof defines, "%s#define AXES %d\n", types, (int)self->window.axes);
+  char defines[448];
+  cuda_window_defines(&self->window, self->dtype, defines, sizeof defines);
   int64_t count = self->images * self->outputs * self->places;
   cuda_kernel_call_t call = {
       .text = "convolution",
@@ -43,11 +40,9 @@ static bool is_pointwise(const cuda_geometry_t *self) {
 /* Columns of `images` images of a group, into `columns`. */
 static cleave_status_t emit_columns(cuda_plan_t *plan, const cuda_geometry_t *self, int64_t image,
                                     int64_t images, int64_t group, uint32_t columns) {
-  char types[256];
-  char defines[320];
+  char defines[448];
   int64_t size = (int64_t)cleave_dtype_size(self->dtype);
-  (void)cuda_text_defines(self->dtype, types, sizeof types);
-  (void)snprintf(defines, sizeof defines, "%s#define AXES %d\n", types, (int)self->window.axes);
+  cuda_window_defines(&self->window, self->dtype, defines, sizeof defines);
   int64_t from = (image * self->channels + group * self->per_group) * self->pixels * size;
   int64_t count = images * self->per_group * self->taps * self->places;
   cuda_kernel_call_t call = {.text = "im2col",

@@ -2,7 +2,6 @@
 // Gradients of convolutions: of the data, which is a ConvTranspose, and of the weights. By cuDNN; where it is
 // missing or does not have one, a thread gathers what reaches an element of the data, and a block sums up an
 // element of the weights.
-#include <stdio.h>
 #include <string.h>
 
 #include "geometry.h"
@@ -11,10 +10,8 @@ enum { BLOCK = 256 };
 
 /* `text` over x, w and y in an order of its own. */
 static cleave_status_t by_kernel(cuda_plan_t *plan, const cuda_geometry_t *self, cuda_kernel_call_t *call) {
-  char types[256];
-  char defines[320];
-  (void)cuda_text_defines(self->dtype, types, sizeof types);
-  (void)snprintf(defines, sizeof defines, "%s#define AXES %d\n", types, (int)self->window.axes);
+  char defines[448];
+  cuda_window_defines(&self->window, self->dtype, defines, sizeof defines);
   call->label = self->label;
   call->defines = defines;
   call->pointer_count = 3;

@@ -19,11 +19,11 @@ typedef struct pooling {
 
 static cleave_status_t emit_kernel(cuda_plan_t *plan, const pooling_t *self) {
   const cleave_node_view_t *node = self->node;
-  char types[256];
-  char defines[400];
-  (void)cuda_text_defines(self->dtype, types, sizeof types);
-  (void)snprintf(defines, sizeof defines, "%s#define AXES %d\n#define MODE %d\n#define COUNTS_BORDER %d\n",
-                 types, (int)self->window.axes, self->is_max ? 0 : 1, self->counts_border ? 1 : 0);
+  char types[448];
+  char defines[512];
+  cuda_window_defines(&self->window, self->dtype, types, sizeof types);
+  (void)snprintf(defines, sizeof defines, "%s#define MODE %d\n#define COUNTS_BORDER %d\n", types,
+                 self->is_max ? 0 : 1, self->counts_border ? 1 : 0);
   cuda_kernel_call_t call = {
       .text = "pool_back",
       .label = node->op,

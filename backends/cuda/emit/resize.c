@@ -3,12 +3,13 @@
 // plan. Between passes interpolated elements are as wide as they are computed.
 #include "kernels/resize/resize.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "emit.h"
 #include "kernels/convert.h"
 
-enum { BLOCK = 256, MAX_ENTRIES = 1 << 26 };
+enum { BLOCK = 256, MAX_ENTRIES = 1 << 22 /* of the table of an axis */ };
 
 typedef struct resize {
   cuda_plan_t *plan;
@@ -83,8 +84,9 @@ static cleave_status_t emit_pass(const resize_t *resize, int32_t d, uint32_t fro
   char defines[640];
   uint32_t tables[2] = {0, 0};
   if (taps > kernel_resize_taps(&resize->rule, smallest) || axis->out > MAX_ENTRIES / taps) {
-    return cuda_plan_refuse(resize->plan, CLEAVE_REASON_SIZE, "scale %g of axis %d does not fit its sizes",
-                            axis->scale, (int)d);
+    return cuda_plan_refuse(resize->plan, CLEAVE_REASON_SIZE,
+                            "scale %g of axis %d does not fit its sizes, or needs more than %d weights",
+                            axis->scale, (int)d, (int)MAX_ENTRIES);
   }
   CUDA_TRY(make_table(resize, axis, taps, tables));
   (void)cuda_text_defines(resize->dtype, types, sizeof types);
@@ -131,8 +133,9 @@ cleave_status_t cuda_emit_resize(cuda_plan_t *plan, const cleave_node_view_t *no
   CUDA_TRY(kernel_resize_read(node, &resize.rule, plan->message));
   bool copies = resize.rule.mode == KERNEL_RESIZE_NEAREST;
   bool crops = resize.rule.coordinates == KERNEL_RESIZE_TF_CROP_AND_RESIZE;
-  if (!copies && !cpu_dtype_is_float(x->dtype)) {
-    return cuda_plan_refuse(plan, CLEAVE_REASON_DTYPE, "it interpolates integers");
+  if ((!copies && !cpu_dtype_is_float(x->dtype)) || !isfinite(resize.rule.extrapolation)) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_DTYPE,
+                            "it interpolates integers, or continues without a number");
   }
   resize.number = copies ? CLEAVE_DTYPE_F32 : kernel_compute_dtype(x->dtype);
   CUDA_TRY(read_axes(&resize));

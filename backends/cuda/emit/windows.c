@@ -74,6 +74,15 @@ void cuda_window_axes(const cuda_window_t *window, const int64_t *numbers, cuda_
   call->number_count += (uint32_t)window->axes;
 }
 
+void cuda_window_defines(const cuda_window_t *window, cleave_dtype_t dtype, char *out_text, size_t size) {
+  int used = cuda_text_defines(dtype, out_text, size);
+  (void)snprintf(
+      out_text + used, size - (size_t)used,
+      "#define AXES %d\n#define WINDOW_FIELDS index in[AXES], out[AXES], window[AXES], stride[AXES], "
+      "dilation[AXES], before[AXES]\n",
+      (int)window->axes);
+}
+
 void cuda_window_numbers(const cuda_window_t *window, cuda_kernel_call_t *call) {
   cuda_window_axes(window, window->in, call);
   cuda_window_axes(window, window->out, call);
@@ -103,18 +112,17 @@ static cleave_status_t check_pool(cuda_plan_t *plan, const cleave_node_view_t *n
 cleave_status_t cuda_emit_pool(cuda_plan_t *plan, const cleave_node_view_t *node) {
   const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
   cuda_window_t window;
-  char types[256];
-  char defines[512];
+  char types[448];
+  char defines[576];
   uint32_t count = 0;
   CUDA_TRY(check_pool(plan, node));
   CUDA_TRY(cuda_window_read(plan, node, cleave_view_ints(node, "kernel_shape", &count), &window));
   int mode = strcmp(node->op, "MaxPool") == 0 ? 0 : strcmp(node->op, "AveragePool") == 0 ? 1 : 2;
-  (void)cuda_text_defines(x->dtype, types, sizeof types);
-  (void)snprintf(
-      defines, sizeof defines,
-      "%stypedef %s accumulator;\n#define AXES %d\n#define MODE %d\n#define P %d\n#define COUNTS_BORDER %d\n",
-      types, x->dtype == CLEAVE_DTYPE_F64 ? "double" : "float", (int)window.axes, mode,
-      (int)cleave_view_int(node, "p", 2), (int)cleave_view_int(node, "count_include_pad", 0));
+  cuda_window_defines(&window, x->dtype, types, sizeof types);
+  (void)snprintf(defines, sizeof defines,
+                 "%stypedef %s accumulator;\n#define MODE %d\n#define P %d\n#define COUNTS_BORDER %d\n",
+                 types, x->dtype == CLEAVE_DTYPE_F64 ? "double" : "float", mode,
+                 (int)cleave_view_int(node, "p", 2), (int)cleave_view_int(node, "count_include_pad", 0));
   cuda_kernel_call_t call = {.text = "pool",
                              .label = node->op,
                              .defines = defines,

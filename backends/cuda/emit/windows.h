@@ -27,7 +27,10 @@ CLEAVE_MUST_USE cleave_status_t cuda_window_between(cuda_plan_t *plan, const cle
 CLEAVE_MUST_USE cleave_status_t cuda_window_read(cuda_plan_t *plan, const cleave_node_view_t *node,
                                                  const int64_t *sizes, cuda_window_t *out_window);
 
-/* Behind the other numbers of a call: in, out, window, stride, dilation, before. */
+/* Lines before a text over windows: those of cuda_text_defines, AXES, and WINDOW_FIELDS, what is behind the
+ * other fields of its arguments. */
+void cuda_window_defines(const cuda_window_t *window, cleave_dtype_t dtype, char *out_text, size_t size);
+/* The numbers of these fields, behind the other numbers of a call. */
 void cuda_window_numbers(const cuda_window_t *window, cuda_kernel_call_t *call);
 /* One number for each axis, behind those that are there. */
 void cuda_window_axes(const cuda_window_t *window, const int64_t *numbers, cuda_kernel_call_t *call);

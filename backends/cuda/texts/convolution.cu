@@ -9,12 +9,7 @@ struct arguments {
   index outputs;      // channels of a result
   index per_group;    // channels of an image that an output sees
   index group_outputs;
-  index in[AXES];
-  index out[AXES];
-  index window[AXES];
-  index stride[AXES];
-  index dilation[AXES];
-  index before[AXES];
+  WINDOW_FIELDS;
 };
 
 extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments args) {

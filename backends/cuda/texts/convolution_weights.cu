@@ -10,12 +10,7 @@ struct arguments {
   index outputs;
   index per_group;
   index group_outputs;
-  index in[AXES];
-  index out[AXES];
-  index window[AXES];
-  index stride[AXES];
-  index dilation[AXES];
-  index before[AXES];
+  WINDOW_FIELDS;
 };
 
 extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments args) {

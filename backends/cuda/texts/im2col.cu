@@ -7,12 +7,7 @@ struct arguments {
   index channels; // of an image in x, from one image to the next
   index used;     // of these, from where x begins
   index places;
-  index in[AXES];
-  index out[AXES];
-  index window[AXES];
-  index stride[AXES];
-  index dilation[AXES];
-  index before[AXES];
+  WINDOW_FIELDS;
 };
 
 extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments args) {

@@ -4,12 +4,7 @@ struct arguments {
   const element *x;
   element *y;
   index count;
-  index in[AXES];
-  index out[AXES];
-  index window[AXES];
-  index stride[AXES];
-  index dilation[AXES];
-  index before[AXES];
+  WINDOW_FIELDS;
   index after[AXES];
 };
 

@@ -6,12 +6,7 @@ struct arguments {
   const element *x; // in mode 0
   element *dx;
   index count;
-  index in[AXES];
-  index out[AXES];
-  index window[AXES];
-  index stride[AXES];
-  index dilation[AXES];
-  index before[AXES];
+  WINDOW_FIELDS;
   index after[AXES];
 };
 

@@ -13,13 +13,14 @@
 #include "kernels/cuda/writer.h"
 #include "kernels/text.h"
 
-enum { MAX_TITLE = 600, MAX_NODES = 400 };
+enum { MAX_TITLE = 600, MAX_NODES = 400, HIDDEN = UINT32_MAX };
 
 typedef struct entry {
-  struct entry *next;
+  size_t number;
+  uint32_t others; /* titles with the same text, if this is the first of them; otherwise HIDDEN */
   const char *comment;
-  char title[MAX_TITLE];
-  char text[];
+  char *title;
+  char *text; /* one block with the title */
 } entry_t;
 
 enum { KEEP_NONE, KEEP_TEXTS, KEEP_CUDA };
@@ -27,7 +28,9 @@ enum { KEEP_NONE, KEEP_TEXTS, KEEP_CUDA };
 struct kernel_texts {
   pthread_mutex_t lock;
   atomic_int mode;
-  entry_t *first;
+  entry_t *entries; /* in the order in which they came, repeated ones among them */
+  size_t count;
+  size_t room;
   cuda_writer_t all;
 };
 
@@ -44,11 +47,10 @@ void kernel_texts_destroy(kernel_texts_t *texts) {
   if (texts == NULL) {
     return;
   }
-  while (texts->first != NULL) {
-    entry_t *next = texts->first->next;
-    free(texts->first);
-    texts->first = next;
+  for (size_t k = 0; k < texts->count; k++) {
+    free(texts->entries[k].title);
   }
+  free(texts->entries);
   cuda_writer_deinit(&texts->all);
   (void)pthread_mutex_destroy(&texts->lock);
   free(texts);
@@ -71,18 +73,24 @@ bool kernel_texts_keeps(const kernel_texts_t *texts) {
 }
 
 static void add(kernel_texts_t *texts, const char *comment, const char *title, const char *text) {
-  entry_t **at = &texts->first;
-  for (; *at != NULL; at = &(*at)->next) {
-    if (strcmp((*at)->text, text) == 0 && strcmp((*at)->title, title) == 0) {
-      return; /* a region that is compiled more than once, for trials or for another session */
+  if (texts->count == texts->room) {
+    size_t room = texts->room * 2 + 16;
+    entry_t *entries = realloc(texts->entries, room * sizeof *entries);
+    if (entries == NULL) {
+      return;
     }
+    texts->entries = entries;
+    texts->room = room;
   }
-  size_t size = strlen(text) + 1;
-  *at = calloc(1, sizeof **at + size);
-  if (*at != NULL) {
-    (*at)->comment = comment;
-    (void)snprintf((*at)->title, sizeof(*at)->title, "%s", title);
-    memcpy((*at)->text, text, size);
+  size_t title_size = strlen(title) + 1;
+  size_t text_size = strlen(text) + 1;
+  char *own = malloc(title_size + text_size);
+  if (own != NULL) {
+    memcpy(own, title, title_size);
+    memcpy(own + title_size, text, text_size);
+    texts->entries[texts->count] =
+        (entry_t){.number = texts->count, .comment = comment, .title = own, .text = own + title_size};
+    texts->count++;
   }
 }
 
@@ -94,32 +102,71 @@ void kernel_texts_add(kernel_texts_t *texts, const char *comment, const char *ti
   }
 }
 
-static bool is_first(const kernel_texts_t *texts, const entry_t *entry) {
-  const entry_t *at = texts->first;
-  while (at != entry && strcmp(at->text, entry->text) != 0) {
-    at = at->next;
+static int compare_texts(const void *left, const void *right) {
+  const entry_t *a = left;
+  const entry_t *b = right;
+  int order = strcmp(a->text, b->text);
+  order = order != 0 ? order : strcmp(a->title, b->title);
+  return order != 0 ? order : (a->number > b->number) - (a->number < b->number);
+}
+
+static int compare_numbers(const void *left, const void *right) {
+  const entry_t *a = left;
+  const entry_t *b = right;
+  return (a->number > b->number) - (a->number < b->number);
+}
+
+/* Sorts by text and title, and forgets a title that its text has already: a region was compiled again. */
+static void forget_repeated(kernel_texts_t *texts) {
+  size_t kept = 0;
+  qsort(texts->entries, texts->count, sizeof *texts->entries, compare_texts);
+  for (size_t k = 0; k < texts->count; k++) {
+    entry_t *entry = &texts->entries[k];
+    const entry_t *last = kept > 0 ? &texts->entries[kept - 1] : NULL;
+    if (last != NULL && strcmp(last->text, entry->text) == 0 && strcmp(last->title, entry->title) == 0) {
+      free(entry->title);
+    } else {
+      texts->entries[kept++] = *entry;
+    }
   }
-  return at == entry;
+  texts->count = kept;
+}
+
+/* In order of their first titles again. */
+static void group_texts(kernel_texts_t *texts) {
+  for (size_t begin = 0, end = 0; begin < texts->count; begin = end) {
+    size_t first = begin;
+    for (end = begin; end < texts->count && strcmp(texts->entries[begin].text, texts->entries[end].text) == 0;
+         end++) {
+      first = texts->entries[end].number < texts->entries[first].number ? end : first;
+      texts->entries[end].others = HIDDEN;
+    }
+    texts->entries[first].others = (uint32_t)(end - begin - 1);
+  }
+  qsort(texts->entries, texts->count, sizeof *texts->entries, compare_numbers);
 }
 
 const char *kernel_texts_read(kernel_texts_t *texts) {
-  cuda_writer_t all = {0};
   (void)pthread_mutex_lock(&texts->lock);
-  for (const entry_t *entry = texts->first; entry != NULL; entry = entry->next) {
-    uint32_t more = 0;
-    for (const entry_t *other = entry->next; other != NULL; other = other->next) {
-      more += strcmp(other->text, entry->text) == 0 ? 1 : 0;
-    }
-    if (is_first(texts, entry)) {
-      cuda_write(&all, "%s ---- %s", entry->comment, entry->title);
-      cuda_write(&all, more == 0 ? "" : ", and for %" PRIu32 " more", more);
-      cuda_write(&all, " ----\n%s\n", entry->text);
+  cuda_writer_deinit(&texts->all);
+  if (texts->count > 0) {
+    forget_repeated(texts);
+    group_texts(texts);
+  }
+  for (size_t k = 0; k < texts->count; k++) {
+    entry_t *entry = &texts->entries[k];
+    entry->number = k;
+    if (entry->others != HIDDEN) {
+      cuda_write(&texts->all, "%s ---- %s", entry->comment, entry->title);
+      if (entry->others > 0) {
+        cuda_write(&texts->all, ", and for %" PRIu32 " more", entry->others);
+      }
+      cuda_write(&texts->all, " ----\n%s\n", entry->text);
     }
   }
-  cuda_writer_deinit(&texts->all);
-  texts->all = all;
+  const char *all = texts->all.text == NULL || texts->all.failed ? "" : texts->all.text;
   (void)pthread_mutex_unlock(&texts->lock);
-  return all.text == NULL || all.failed ? "" : all.text;
+  return all;
 }
 
 void kernel_texts_nodes(const cleave_region_view_t *region, uint32_t node_count, const uint32_t *nodes,
@@ -151,10 +198,9 @@ static void write_title(const kernel_lowered_t *lowered, char *out_title) {
   }
 }
 
-/* As on a device whose memory is aligned; NULL if there is no such kernel. */
-static char *make_cuda_text(const kernel_lowered_t *lowered) {
+/* As on a device whose memory is aligned; NULL, and why, if there is no such kernel. */
+static char *make_cuda_text(const kernel_lowered_t *lowered, cleave_message_t *message) {
   enum { ALIGNED = 256 };
-  cleave_message_t message = {.text = ""};
   kernel_tensor_t inputs[KERNEL_MAX_TENSORS];
   void *outputs[KERNEL_MAX_TENSORS];
   kernel_cuda_t *kernel = NULL;
@@ -174,9 +220,9 @@ static char *make_cuda_text(const kernel_lowered_t *lowered) {
   const kernel_cuda_call_t call = {.inputs = inputs, .outputs = outputs, .dims = lowered->dims};
   kernel_cuda_launch_t *launch = malloc(sizeof *launch);
   if (launch != NULL &&
-      kernel_cuda_create(lowered->program, lowered->fast_math, &kernel, &message) == CLEAVE_OK &&
-      kernel_cuda_prepare(kernel, &call, launch, &message) == CLEAVE_OK &&
-      kernel_cuda_text(kernel, &launch->variant, "", &text, &message) != CLEAVE_OK) {
+      kernel_cuda_create(lowered->program, lowered->fast_math, &kernel, message) == CLEAVE_OK &&
+      kernel_cuda_prepare(kernel, &call, launch, message) == CLEAVE_OK &&
+      kernel_cuda_text(kernel, &launch->variant, "", &text, message) != CLEAVE_OK) {
     text = NULL;
   }
   kernel_cuda_destroy(kernel);
@@ -198,11 +244,14 @@ void kernel_texts_add_lowered(kernel_texts_t *texts, const kernel_lowered_t *low
     return;
   }
   char title[MAX_TITLE];
+  char refusal[sizeof(cleave_message_t) + 32];
+  cleave_message_t message = {.text = ""};
   write_title(lowered, title);
   bool is_cuda = atomic_load(&texts->mode) == KEEP_CUDA;
-  char *text = is_cuda ? make_cuda_text(lowered) : make_program_text(lowered->program);
-  if (text != NULL) {
-    kernel_texts_add(texts, is_cuda ? "//" : "#", title, text);
+  char *text = is_cuda ? make_cuda_text(lowered, &message) : make_program_text(lowered->program);
+  (void)snprintf(refusal, sizeof refusal, "// it has no CUDA text: %s\n", message.text);
+  if (text != NULL || message.text[0] != '\0') {
+    kernel_texts_add(texts, is_cuda ? "//" : "#", title, text != NULL ? text : refusal);
   }
   free(text);
 }

@@ -650,7 +650,8 @@ typedef struct cleave_backend {
    * not known, and `message` says which. The answers live until the next call; one call at a time. May be
    * NULL. Keys that begin with "hint." change nothing about programs. cleave itself sets hint.recompiles to
    * "1" if variants of programs will be compiled while these live (rule files are being edited), to "0"
-   * when that is over. */
+   * when that is over. `cleave kernels` sets hint.kernels to "1", or to "cuda" if it is asked for CUDA text,
+   * and after compiling asks kernels.text: the text of all generated kernels, without control characters. */
   cleave_status_t (*configure)(void *state, const cleave_key_value_t *settings, uint32_t setting_count,
                                const cleave_key_value_t **out_answers, uint32_t *out_answer_count,
                                cleave_message_t *message);
