@@ -16,7 +16,8 @@
 typedef struct cleave_gradient_result {
   const char *loss;
   const char *output;                          /* the file that was written, or NULL */
-  const cleave_graph_t *graph;                 /* that of the job's model with the gradients of the loss */
+  const cleave_model_t *model;                 /* the job's model with the gradients of the loss */
+  const cleave_graph_t *graph;                 /* of it */
   const cleave_recompute_report_t *recomputed; /* NULL: everything is kept */
 } cleave_gradient_result_t;
 
@@ -33,7 +34,39 @@ static double flops_of(const cleave_graph_t *graph, bool *out_all) {
   return sum;
 }
 
-/* The second returns the exit status. */
+/* Who made the gradients of regions; nothing if there are no rule files. */
+static void report_regions(const cleave_model_t *model) {
+  uint32_t count = 0;
+  const cleave_backward_region_t *regions = cleave_model_backward(model, &count);
+  cleave_text_t rows = {0};
+  if (count == 0) {
+    return;
+  }
+  cleave_text_add(&rows, "region\tbackend\tnodes\tgradients\n");
+  for (uint32_t k = 0; k < count; k++) {
+    const cleave_backward_region_t *region = &regions[k];
+    cleave_text_show(&rows, "%s\t%s\t", region->name == NULL ? "-" : region->name, region->backend);
+    cleave_text_format(&rows, region->name == NULL ? "-" : "%u", (unsigned)region->node_count);
+    cleave_text_show(&rows, region->reason == NULL ? "\tby its backend\n" : "\tby rules: %s\n",
+                     region->reason);
+  }
+  cleave_print("\n");
+  cleave_output_table(&rows, "llrl");
+}
+
+static json_t *regions_json(const cleave_model_t *model) {
+  uint32_t count = 0;
+  const cleave_backward_region_t *regions = cleave_model_backward(model, &count);
+  json_t *list = json_array();
+  for (uint32_t k = 0; k < count; k++) {
+    const cleave_backward_region_t *region = &regions[k];
+    (void)json_array_append_new(
+        list, json_pack("{s:s?, s:s, s:I, s:s?}", "region", region->name, "backend", region->backend, "nodes",
+                        (json_int_t)region->node_count, "by_rules_because", region->reason));
+  }
+  return list;
+}
+
 static void cleave_report_gradient(const cleave_job_t *job, const cleave_gradient_result_t *result) {
   const cleave_graph_t *graph = result->graph;
   const cleave_graph_t *forward = cleave_model_graph(job->model);
@@ -58,6 +91,7 @@ static void cleave_report_gradient(const cleave_job_t *job, const cleave_gradien
                  cleave_output_count(flops_before, text[1], sizeof text[1]));
   }
   cleave_print("\n");
+  report_regions(result->model);
   if (result->recomputed != NULL) {
     cleave_report_recompute(result->recomputed);
   }
@@ -66,6 +100,7 @@ static void cleave_report_gradient(const cleave_job_t *job, const cleave_gradien
   }
 }
 
+/* Returns the exit status. */
 static int report_gradient_json(const cleave_job_t *job, const cleave_gradient_result_t *result) {
   const cleave_graph_t *graph = result->graph;
   const cleave_graph_t *forward = cleave_model_graph(job->model);
@@ -82,6 +117,9 @@ static int report_gradient_json(const cleave_job_t *job, const cleave_gradient_r
                            "nodes_before", (json_int_t)forward->live_node_count);
   bool is_known = true;
   double flops = flops_of(graph, &is_known);
+  if (json != NULL) {
+    (void)json_object_set_new(json, "regions", regions_json(result->model));
+  }
   if (json != NULL && is_known) {
     (void)json_object_set_new(json, "flops", json_real(flops));
     (void)json_object_set_new(json, "flops_before", json_real(flops_of(forward, &is_known)));
@@ -175,6 +213,7 @@ static int run_parsed(const cleave_job_options_t *job_options, request_t *reques
     const cleave_gradient_result_t result = {
         .loss = request->loss,
         .output = request->output,
+        .model = model,
         .graph = cleave_model_graph(model),
         .recomputed = request->recompute > 0.0 ? &request->recomputed : NULL};
     if (json) {
@@ -221,9 +260,10 @@ static int run(cleave_arguments_t *arguments) {
                   "make inputs of the constants that get a gradient, after those of the model: what training "
                   "changes"),
       CLEAVE_NUMBER(&request.recompute, "recompute", "SHARE", CLEAVE_RECOMPUTE_HELP),
-      CLEAVE_LIST(&job_options.rules, "rules", "FILE",
-                  "rule file with gradients, which take the place of those that come with cleave; may be "
-                  "given many times"),
+      CLEAVE_LIST(
+          &job_options.rules, "rules", "FILE",
+          "rule file with gradients, which take the place of those that come with cleave; backends of "
+          "its regions are asked for theirs first; may be given many times"),
       CLEAVE_LIST(&job_options.shapes, "shape", "NAME=SIZES",
                   CLEAVE_SHAPE_HELP " Without it, open sizes stay open"),
       CLEAVE_LIST(&job_options.settings, "set", "NAME=VALUE", "option of the model script"),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// cleave repl: the sandbox of rule files at a prompt, with a model's graph. Rules run when they are first
-// asked for.
-#include "cli/common/command.h"
-
+// cleave repl: the sandbox of rule files at a prompt, with a model's graph, whose rules run when they are
+// first asked for; without a model, a prompt that computes with arrays.
 #include <string.h>
 
+#include "cli/common/arrays.h"
+#include "cli/common/command.h"
 #include "cli/common/common.h"
 #include "cli/common/job.h"
 #include "cli/common/output.h"
@@ -151,21 +151,42 @@ static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *optio
   return status;
 }
 
+/* 0, or the exit status of options that go with the other prompt. */
+static int check(const cleave_job_options_t *job, const cleave_arrays_options_t *arrays) {
+  if (job->model != NULL && (arrays->backend != NULL || arrays->threads != 0 || arrays->is_serial)) {
+    return cleave_arguments_fail("repl",
+                                 "options '--backend', '--threads' and '--serial' are for arrays: "
+                                 "leave the model out");
+  }
+  if (job->model == NULL && (job->settings.count > 0 || job->shapes.count > 0 || job->ranges != NULL)) {
+    return cleave_arguments_fail("repl", "options '--set', '--shape' and '--ranges' need a model");
+  }
+  return CLEAVE_EXIT_OK;
+}
+
 static int run(cleave_arguments_t *arguments) {
   cleave_job_options_t job_options = {0};
+  cleave_arrays_options_t arrays = {0};
   const cleave_option_t options[] = {
       CLEAVE_LIST(&job_options.rules, "rules", "FILE",
-                  "rule file for plan(), rules() and why(); may be given many times, they run in order"),
+                  "rule file for plan(), rules() and why(), or for functions of nd.hybrid; may be given many "
+                  "times, they run in order"),
       CLEAVE_JOB_SETTINGS(&job_options),
       CLEAVE_JOB_RANGES(&job_options),
       CLEAVE_JOB_SHAPES(&job_options),
+      CLEAVE_ARRAYS_OPTIONS(&arrays),
   };
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_job_t job = {0};
   if (cleave_arguments_parse(arguments, CLEAVE_OPTIONS(options), &status)) {
-    job_options.model = arguments->found.items[0];
-    if (work(&job, &job_options, &error) != CLEAVE_OK) {
+    bool has_model = arguments->found.count > 0;
+    job_options.model = has_model ? arguments->found.items[0] : NULL;
+    arrays.rules = job_options.rules;
+    status = check(&job_options, &arrays);
+    if (status == CLEAVE_EXIT_OK &&
+        (has_model ? work(&job, &job_options, &error)
+                   : cleave_arrays_run(&arrays, &arguments->found, &error)) != CLEAVE_OK) {
       status = cleave_output_error(&error);
     }
   }
@@ -174,8 +195,9 @@ static int run(cleave_arguments_t *arguments) {
 }
 
 CLEAVE_COMMAND_DEFINE(
-    repl, 60, "MODEL", run, "a prompt with the model's graph, to try patterns",
-    "The sandbox of rule files at a prompt, with the model's graph in g: try patterns, look at nodes,\n"
-    "ask why. help() lists the words. Lines come from the terminal, or from a pipe. A prompt that computes "
-    "is\n'cleave script' without a file.",
-    .min_operands = 1)
+    repl, 60, "[MODEL]", run, "a prompt, with a model's graph or with arrays",
+    "With a model: the sandbox of rule files, with the model's graph in g: try patterns, look at nodes,\n"
+    "ask why. help() lists the words. Without one: Lua with arrays in nd, where each operator is a function\n"
+    "and runs at once; it is trusted, and may read and write files, as 'cleave script' may.\n"
+    "Lines come from the terminal, or from a pipe.",
+    .max_operands = 1, .makes_sessions = true)

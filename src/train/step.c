@@ -118,12 +118,34 @@ static uint32_t input_of(const cleave_graph_t *graph, cleave_value_t value) {
   return CLEAVE_INDEX_NONE;
 }
 
+/* Who made gradients of regions. */
+static cleave_status_t report_backward(cleave_trainer_t *trainer, const cleave_model_t *model,
+                                       cleave_error_t *error) {
+  uint32_t count = 0;
+  const cleave_backward_region_t *regions = cleave_model_backward(model, &count);
+  cleave_train_backward_report_t *report = &trainer->backward;
+  *report = (cleave_train_backward_report_t){.size = sizeof *report};
+  for (uint32_t k = 0; k < count; k++) {
+    const cleave_backward_region_t *region = &regions[k];
+    report->by_backends += region->reason == NULL ? 1 : 0;
+    report->by_rules += region->reason != NULL && region->name != NULL ? 1 : 0;
+    if (region->reason != NULL && report->reason == NULL) {
+      cleave_text_t text = {0};
+      cleave_text_format(&text, "%s%s%s: %s", region->name == NULL ? "" : region->name,
+                         region->name == NULL ? "" : ": ", region->backend, region->reason);
+      report->reason = cleave_arena_copy_text(&trainer->arena, cleave_text_get(&text), text.length);
+      cleave_text_deinit(&text);
+      CLEAVE_TRY_MEMORY(report->reason, error);
+    }
+  }
+  return CLEAVE_OK;
+}
+
 static cleave_status_t make_backward(making_t *making, cleave_error_t *error) {
   cleave_graph_t *graph = NULL;
   const cleave_gradient_order_t order = {.loss = LOSS_NAME,
                                          .open = true,
                                          .list = cleave_rule_files_list(making->trainer->rules),
-                                         .out_asked = &making->trainer->asked,
                                          .recompute = making->trainer->options.recompute,
                                          .out_recompute = &making->trainer->recompute};
   CLEAVE_TRY(cleave_train_start_graph(making->trainer, false, &making->loss, &graph, error));
@@ -136,7 +158,8 @@ static cleave_status_t make_backward(making_t *making, cleave_error_t *error) {
     return status;
   }
   CLEAVE_TRY(cleave_model_create_sharing_take(graph, making->trainer->bound, &making->forward, error));
-  return cleave_model_gradient_by(making->forward, &order, &making->backward, error);
+  CLEAVE_TRY(cleave_model_gradient_by(making->forward, &order, &making->backward, error));
+  return report_backward(making->trainer, making->backward, error);
 }
 
 // ---- the update ----

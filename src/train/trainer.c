@@ -335,11 +335,7 @@ const cleave_recompute_report_t *cleave_trainer_recompute(const cleave_trainer_t
 }
 
 void cleave_trainer_backward(const cleave_trainer_t *trainer, cleave_train_backward_report_t *out_report) {
-  *out_report = (cleave_train_backward_report_t){
-      .size = sizeof *out_report,
-      .by_backends = trainer->asked.taken,
-      .by_rules = trainer->asked.refused,
-      .reason = trainer->asked.reason[0] == '\0' ? NULL : trainer->asked.reason};
+  *out_report = trainer->backward;
 }
 
 // ---- for looking at ----

@@ -73,7 +73,7 @@ struct cleave_trainer {
   cleave_model_t *bound; /* the same for the minibatch */
   const cleave_samples_t *samples;
   cleave_recompute_report_t recompute;
-  cleave_gradient_asked_t asked; /* backends, for gradients of their regions */
+  cleave_train_backward_report_t backward;
   cleave_train_feeds_t feeds;
   cleave_train_loss_t loss;
   int32_t rank; /* among those that train together */

@@ -3,7 +3,6 @@
 // what the backend adds is checked by who asks.
 #include "backend/program/backward.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "backend/registry/registry_entry.h"
@@ -16,22 +15,43 @@ typedef struct question {
   cleave_view_t view;
 } question_t;
 
-static void note(cleave_backward_t *backward, const char *region, const char *backend, const char *text) {
-  if (backward->reason[0] == '\0') {
-    (void)snprintf(backward->reason, sizeof backward->reason, "%.60s%s%.60s: %.180s", region,
-                   region[0] == '\0' ? "" : ": ", backend, text[0] == '\0' ? "no reason given" : text);
+/* `reason` NULL: the backend made the gradients. */
+static cleave_status_t record(cleave_backward_t *backward, const cleave_plan_region_t *region,
+                              const char *backend, const char *reason, cleave_error_t *error) {
+  cleave_backward_region_t entry = {.backend =
+                                        cleave_arena_copy_text(&backward->arena, backend, strlen(backend))};
+  bool is_there = entry.backend != NULL;
+  if (region != NULL) {
+    entry.node_count = region->node_count;
+    entry.name = cleave_arena_copy_text(&backward->arena, region->name, strlen(region->name));
+    is_there = is_there && entry.name != NULL;
   }
+  if (reason != NULL) {
+    reason = reason[0] == '\0' ? "no reason given" : reason;
+    entry.reason = cleave_arena_copy_text(&backward->arena, reason, strlen(reason));
+    is_there = is_there && entry.reason != NULL;
+  }
+  CLEAVE_TRY_MEMORY(is_there, error);
+  CLEAVE_ARRAY_PUSH(&backward->records, entry, error);
+  return CLEAVE_OK;
 }
 
-bool cleave_backward_has(cleave_backward_t *backward, const cleave_graph_t *graph, const char *backend) {
+static const char HAS_NONE[] = "it has no gradients of its own";
+
+cleave_status_t cleave_backward_has(cleave_backward_t *backward, const cleave_graph_t *graph,
+                                    const char *backend, bool *out_has, cleave_error_t *error) {
   const cleave_backend_handle_t *handle = NULL;
+  *out_has = false;
   if (cleave_registry_find(graph->context, backend, &handle, NULL) != CLEAVE_OK) {
-    return false; /* partitioning says so */
+    return CLEAVE_OK; /* partitioning says so */
   }
-  if (handle->backend->backward == NULL) {
-    note(backward, "", backend, "has no gradients of its own");
+  *out_has = handle->backend->backward != NULL;
+  for (size_t k = 0; k < backward->records.count; k++) {
+    if (strcmp(backward->records.items[k].backend, backend) == 0) {
+      return CLEAVE_OK;
+    }
   }
-  return handle->backend->backward != NULL;
+  return *out_has ? CLEAVE_OK : record(backward, NULL, backend, HAS_NONE, error);
 }
 
 static cleave_status_t build_view(question_t *question, const cleave_plan_t *plan, uint32_t index,
@@ -111,9 +131,7 @@ static cleave_status_t ask(void *context, cleave_editor_t *editor, const cleave_
   *out_done = false;
   CLEAVE_TRY(cleave_registry_find(editor->graph->context, region->backend, &question.handle, error));
   if (question.handle->backend->backward == NULL) {
-    note(backward, region->name, region->backend, "has no gradients of its own");
-    backward->refused++;
-    return CLEAVE_OK;
+    return record(backward, region, region->backend, HAS_NONE, error);
   }
   cleave_view_builder_init(&question.builder, editor->graph);
   cleave_status_t status = build_view(&question, backward->plan, call->region, error);
@@ -121,13 +139,9 @@ static cleave_status_t ask(void *context, cleave_editor_t *editor, const cleave_
   cleave_view_builder_deinit(&question.builder);
   cleave_arena_deinit(&question.arena);
   *out_done = status == CLEAVE_OK;
-  backward->taken += *out_done ? 1 : 0;
-  if (status == CLEAVE_ERROR_UNSUPPORTED) {
-    note(backward, region->name, region->backend, reason.text);
-    backward->refused++;
-    return CLEAVE_OK;
-  }
-  return status;
+  return status == CLEAVE_OK || status == CLEAVE_ERROR_UNSUPPORTED
+             ? record(backward, region, region->backend, *out_done ? NULL : reason.text, error)
+             : status;
 }
 
 cleave_status_t cleave_backward_start_take(cleave_backward_t *backward, cleave_plan_t *plan,
@@ -156,4 +170,6 @@ cleave_status_t cleave_backward_start_take(cleave_backward_t *backward, cleave_p
 void cleave_backward_deinit(cleave_backward_t *backward) {
   cleave_plan_destroy(backward->plan);
   cleave_free(backward->order);
+  cleave_array_free(&backward->records);
+  cleave_arena_deinit(&backward->arena);
 }

@@ -13,14 +13,14 @@ typedef struct cleave_backward {
   cleave_plan_t *plan; /* owned; NULL: no backend is asked */
   cleave_node_t *order;
   cleave_gradient_regions_t regions; /* for a request, if there is a plan */
-  uint32_t taken;                    /* regions whose backend added their gradients */
-  uint32_t refused;                  /* regions whose nodes' rules did, since their backend would not */
-  char reason[320];                  /* what the first backend said that was not asked, or refused; "" */
+  cleave_arena_t arena;              /* of texts of the records */
+  CLEAVE_ARRAY(cleave_backward_region_t) records;
 } cleave_backward_t;
 
-/* Does a backend, by its name, have gradients of its own? If not, the reason is noted, unless there is one.
- */
-bool cleave_backward_has(cleave_backward_t *backward, const cleave_graph_t *graph, const char *backend);
+/* Does a backend, by its name, have gradients of its own? If not, this is recorded once. */
+CLEAVE_MUST_USE cleave_status_t cleave_backward_has(cleave_backward_t *backward, const cleave_graph_t *graph,
+                                                    const char *backend, bool *out_has,
+                                                    cleave_error_t *error);
 
 /* Begins, with the plan of a graph that has no gradients yet; takes the plan over, also if this fails. Must
  * be deinitialised. */

@@ -189,7 +189,8 @@ typedef struct cleave_recompute_report {
 typedef struct cleave_gradient_options {
   size_t size; /* sizeof(cleave_gradient_options_t) */
   /* Rule files with `gradient` rules, which take the place of those that come with cleave, and of those of
-   * the files before them. Their other rules are passed over. */
+   * the files before them. Their regions, if some backend of them has gradients of its own (`backward` in
+   * cleave/backend.h), are asked first: cleave_model_backward. Rules that change graphs are passed over. */
   const cleave_rule_source_t *sources;
   size_t source_count;
   const cleave_setting_t *settings; /* of these files */
@@ -224,6 +225,18 @@ CLEAVE_MUST_USE cleave_status_t cleave_model_gradient(cleave_model_t *model, con
                                                       const char *const *wrt, size_t wrt_count,
                                                       const cleave_gradient_options_t *options,
                                                       cleave_model_t **out_model, cleave_error_t *error);
+
+/* Who made the gradients of a region of the forward graph. */
+typedef struct cleave_backward_region {
+  const char *name; /* NULL: of no region: the backend has no gradients of its own, and none was asked for */
+  const char *backend;
+  uint32_t node_count;
+  const char *reason; /* why the gradient rules of its nodes made them, in one line; NULL: the backend did */
+} cleave_backward_region_t;
+
+/* Of a model that cleave_model_gradient made by rule files: regions whose gradients were wanted, from the
+ * loss back, after backends that were not asked. NULL and 0 of other models. Borrowed from the model. */
+const cleave_backward_region_t *cleave_model_backward(const cleave_model_t *model, uint32_t *out_count);
 
 /* The inputs of a plan, which are those of its sessions: the model's, in their order, and after them what
  * rules (a `pass`) added. Where none did, they are the model's. Outputs keep their number and order. */

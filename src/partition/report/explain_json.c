@@ -119,6 +119,17 @@ static json_t *verdict_json(const cleave_why_t *why, const cleave_verdict_t *ver
   return json;
 }
 
+static json_t *gradient_json(const cleave_why_gradient_t *gradient) {
+  json_t *json = json_object();
+  cleave_json_set(&json, "op", cleave_json_text(gradient->op));
+  cleave_json_set(&json, "place", gradient->place == NULL ? json_null() : cleave_json_text(gradient->place));
+  cleave_json_set(&json, "replaced",
+                  gradient->replaced == NULL ? json_null() : cleave_json_text(gradient->replaced));
+  cleave_json_set(&json, "carries", json_boolean(gradient->carries));
+  cleave_json_set(&json, "node_count", cleave_json_number(gradient->node_count));
+  return json;
+}
+
 static json_t *why_node_json(const cleave_why_t *why, const cleave_why_node_t *node) {
   json_t *json = node_json(why, node->graph, node->node);
   json_t *verdicts = json_array();
@@ -127,6 +138,9 @@ static json_t *why_node_json(const cleave_why_t *why, const cleave_why_node_t *n
   }
   cleave_json_set(&json, "rewritten", json_boolean(node->graph != why->plan->graph));
   cleave_json_set(&json, "rules", verdicts);
+  if (node->gradient != NULL) {
+    cleave_json_set(&json, "gradient", gradient_json(node->gradient));
+  }
   return json;
 }
 
@@ -184,6 +198,10 @@ cleave_status_t cleave_why_print_json(const cleave_why_t *why, cleave_text_t *te
   json_t *json = json_object();
   json_t *nodes = json_array();
   json_t *rules = json_array();
+  json_t *gradients = json_array();
+  for (uint32_t k = 0; k < why->gradient_count; k++) {
+    cleave_json_append(&gradients, gradient_json(&why->gradients[k]));
+  }
   for (uint32_t k = 0; k < why->node_count; k++) {
     cleave_json_append(&nodes, why_node_json(why, &why->nodes[k]));
   }
@@ -196,6 +214,7 @@ cleave_status_t cleave_why_print_json(const cleave_why_t *why, cleave_text_t *te
   cleave_json_set(&json, "nodes", nodes);
   cleave_json_set(&json, "nodes_left_out", cleave_json_number(why->nodes_left_out));
   cleave_json_set(&json, "rules", rules);
+  cleave_json_set(&json, "gradients", gradients);
   CLEAVE_TRY(cleave_json_print(json, JSON_INDENT(2), text, error));
   cleave_text_add(text, "\n");
   return cleave_text_check(text, error);

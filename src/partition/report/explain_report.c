@@ -49,18 +49,6 @@ static cleave_status_t map_rules(cleave_why_builder_t *builder, cleave_error_t *
   return CLEAVE_OK;
 }
 
-/* A rule that is in no plan: a gradient. */
-static const cleave_gradient_rule_t *find_gradient(const cleave_why_request_t *request, const char *name) {
-  for (uint32_t s = 0; s < request->ruleset_count; s++) {
-    for (uint32_t k = 0; k < request->rulesets[s]->gradient_count; k++) {
-      if (strcmp(request->rulesets[s]->gradients[k].name, name) == 0) {
-        return &request->rulesets[s]->gradients[k];
-      }
-    }
-  }
-  return NULL;
-}
-
 static cleave_status_t find_rules(const cleave_why_builder_t *builder, bool *wanted, cleave_error_t *error) {
   const cleave_plan_t *plan = builder->request->plan;
   for (uint32_t k = 0; k < builder->request->rule_count; k++) {
@@ -73,13 +61,7 @@ static cleave_status_t find_rules(const cleave_why_builder_t *builder, bool *wan
         wanted[r] = found = true;
       }
     }
-    const cleave_gradient_rule_t *gradient = found ? NULL : find_gradient(builder->request, name);
-    if (gradient != NULL) {
-      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                              "why: gradient '%s' (%s:%d) is not used in plans, only by 'cleave gradient'",
-                              name, gradient->file, (int)gradient->line);
-    }
-    if (!found) {
+    if (!found && cleave_why_find_gradient(builder->request, name) == NULL) {
       return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "why: no rule is called '%s'%s", name,
                               cleave_nearest_hint(&nearest));
     }
@@ -225,6 +207,8 @@ static cleave_status_t judge_nodes(cleave_why_builder_t *builder, cleave_why_t *
       }
     }
     node->verdicts = verdicts;
+    CLEAVE_TRY_CLEANUP(
+        cleave_why_report_gradient(builder, cleave_node_op(node->graph, node->node), &node->gradient, error));
   }
   why->node_count = (uint32_t)list.items.count;
   why->nodes_left_out = list.left_out;
@@ -272,6 +256,7 @@ cleave_status_t cleave_why_create(const cleave_why_request_t *request, cleave_wh
   CLEAVE_TRY_CLEANUP(find_rules(&builder, wanted, error));
   CLEAVE_TRY_CLEANUP(request->node_count > 0 ? judge_nodes(&builder, why, wanted, error)
                                              : report_rules(&builder, why, wanted, error));
+  CLEAVE_TRY_CLEANUP(cleave_why_report_gradients(&builder, why, error));
   cleave_history_release_explainers(why->history);
   *out_why = why;
   why = NULL;

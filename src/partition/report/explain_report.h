@@ -10,6 +10,7 @@
 
 #include "partition/explain/explain.h"
 #include "partition/explain/explain_history.h"
+#include "partition/gradient/flow.h"
 #include "partition/grow/boundary_log.h"
 #include "partition/grow/partition.h"
 #include "partition/pattern/ruleset.h"
@@ -35,6 +36,7 @@ typedef struct cleave_why_request {
                               const cleave_fusion_set_t *set, bool *out_yes, cleave_reason_t *reason,
                               cleave_error_t *error);
   void *supports_context;
+  const cleave_gradient_rules_t *gradients; /* in force, those of `rulesets` last; NULL: not asked about */
   const atomic_bool *is_interrupted; /* if it is set, by any thread or signal handler, the answer ends with
                                         CLEAVE_ERROR_LIMIT; NULL: nothing ends it */
 } cleave_why_request_t;
@@ -70,11 +72,21 @@ typedef struct cleave_verdict {
   uint32_t made_count;
 } cleave_verdict_t;
 
+/* The rule by which gradients pass an operator. */
+typedef struct cleave_why_gradient {
+  const char *op;
+  const char *place;    /* "a.lua:12"; NULL: it has none */
+  const char *replaced; /* place of the rule that this one replaces; NULL: none */
+  bool carries;         /* false: the rule says that no gradient passes */
+  uint32_t node_count;  /* of this operator in the plan's graph */
+} cleave_why_gradient_t;
+
 typedef struct cleave_why_node {
   const cleave_graph_t *graph; /* of `node`: the plan's, or its source */
   cleave_node_t node;
   const cleave_verdict_t *verdicts;
   uint32_t verdict_count;
+  const cleave_why_gradient_t *gradient; /* NULL: not asked about */
 } cleave_why_node_t;
 
 /* Matches of one structure that one rule did not keep for one reason: refused, or lost to one other rule. */
@@ -133,6 +145,8 @@ typedef struct cleave_why {
   uint32_t nodes_left_out; /* of "op:" beyond the limit */
   uint32_t rule_count;
   const cleave_why_rule_t *rules;
+  uint32_t gradient_count; /* rules that were asked for and are gradients */
+  const cleave_why_gradient_t *gradients;
 } cleave_why_t;
 
 /* With nodes asked for: verdicts of the rules asked for (or all). Otherwise: reports of these rules. A name
@@ -177,6 +191,15 @@ CLEAVE_MUST_USE static inline cleave_status_t cleave_why_go_on(const cleave_why_
                                            : CLEAVE_OK;
 }
 
+/* explain_gradient.c */
+/* Of the operator; *out_report NULL: the request has no gradients. */
+CLEAVE_STATUS cleave_why_report_gradient(const cleave_why_builder_t *builder, const cleave_op_t *op,
+                                         const cleave_why_gradient_t **out_report, cleave_error_t *error);
+/* Of rules that were asked for by name: those that are gradients of a rule file. */
+CLEAVE_STATUS cleave_why_report_gradients(const cleave_why_builder_t *builder, cleave_why_t *why,
+                                          cleave_error_t *error);
+/* The gradient rule of this name in the request's rule files, or NULL. */
+const cleave_gradient_rule_t *cleave_why_find_gradient(const cleave_why_request_t *request, const char *name);
 /* explain_rule.c */
 CLEAVE_STATUS cleave_why_report_rule(cleave_why_builder_t *builder, uint32_t rule,
                                      cleave_why_rule_t *out_report, cleave_error_t *error);

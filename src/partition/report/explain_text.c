@@ -200,6 +200,22 @@ static int compare_verdicts(const void *a, const void *b) {
   return ((*x)->rule > (*y)->rule) - ((*x)->rule < (*y)->rule);
 }
 
+/* A line: "gradient 'Exp' (a.lua:12): ..." */
+static void print_gradient(const printer_t *printer, const cleave_why_gradient_t *gradient) {
+  cleave_text_t *text = printer->text;
+  cleave_text_show(text, "gradient '%s'", gradient->op);
+  if (gradient->place == NULL) {
+    cleave_text_add(text, ": there is no rule\n");
+    return;
+  }
+  cleave_text_show(text, " (%s): %s", gradient->place,
+                   gradient->carries ? "its rule for 'cleave gradient' and training" : "no gradient passes");
+  if (gradient->replaced != NULL) {
+    cleave_text_show(text, ", in the place of %s", gradient->replaced);
+  }
+  cleave_text_add(text, "\n");
+}
+
 static cleave_status_t print_why_node(const printer_t *printer, const cleave_why_node_t *node,
                                       cleave_error_t *error) {
   cleave_text_t *text = printer->text;
@@ -232,6 +248,10 @@ static cleave_status_t print_why_node(const printer_t *printer, const cleave_why
   }
   for (uint32_t k = 0; k < node->verdict_count; k++) {
     print_verdict(printer, node, order[k]);
+  }
+  if (node->gradient != NULL) {
+    cleave_text_add(text, "  ");
+    print_gradient(printer, node->gradient);
   }
   cleave_free(order);
   return CLEAVE_OK;
@@ -455,6 +475,12 @@ cleave_status_t cleave_why_print_text(const cleave_why_t *why, cleave_text_t *te
   for (uint32_t k = 0; k < why->rule_count && !why->is_summary; k++) {
     cleave_text_add(text, k > 0 ? "\n" : "");
     print_rule(&printer, &why->rules[k]);
+  }
+  for (uint32_t k = 0; k < why->gradient_count && why->node_count == 0; k++) {
+    cleave_text_add(text, k + why->rule_count > 0 ? "\n" : "");
+    print_gradient(&printer, &why->gradients[k]);
+    cleave_text_format(text, "  %u node%s of the model\n", (unsigned)why->gradients[k].node_count,
+                       why->gradients[k].node_count == 1 ? "" : "s");
   }
   return cleave_text_check(text, error);
 }

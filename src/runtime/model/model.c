@@ -10,6 +10,7 @@
 #include "graph/clone.h"
 #include "partition/gradient/gradient_nodes.h"
 #include "runtime/model/bind.h"
+#include "runtime/model/gradient_rules.h"
 #include "runtime/model/model_internal.h"
 #include "runtime/model/region_graph.h"
 #include "script/model_script.h"
@@ -73,19 +74,10 @@ static cleave_status_t resolve_gradients(cleave_graph_t *graph, cleave_error_t *
   if (!cleave_gradient_nodes_exist(graph)) {
     return CLEAVE_OK;
   }
-  cleave_rules_t *shipped = NULL;
-  uint32_t count = 0;
-  CLEAVE_TRY(cleave_rules_load_embedded(graph->context, "lua/cleave/gradients/all.lua", &shipped, error));
-  const cleave_ruleset_t *set = cleave_rules_rulesets(shipped, &count);
-  const cleave_gradient_rule_t **items = cleave_allocate(set->gradient_count + 1, sizeof *items);
-  for (uint32_t k = 0; items != NULL && k < set->gradient_count; k++) {
-    items[k] = &set->gradients[k];
-  }
-  const cleave_gradient_rules_t rules = {.items = items, .count = set->gradient_count};
-  cleave_status_t status =
-      items == NULL ? cleave_error_out_of_memory(error) : cleave_gradient_nodes_resolve(graph, &rules, error);
-  cleave_free((void *)items);
-  cleave_rules_destroy(shipped);
+  cleave_gradient_set_t set;
+  cleave_status_t status = cleave_gradient_set_load(&set, graph->context, NULL, error);
+  CLEAVE_THEN(status, cleave_gradient_nodes_resolve(graph, &set.rules, error));
+  cleave_gradient_set_deinit(&set);
   return status;
 }
 
@@ -285,6 +277,7 @@ void cleave_model_release(cleave_model_t *model) {
   cleave_model_release(model->texts);
   cleave_context_release(model->context);
   cleave_arena_deinit(&model->arena);
+  cleave_free(model->backward);
   cleave_free(model);
 }
 

@@ -10,47 +10,22 @@
 #include "base/text.h"
 #include "graph/clone.h"
 #include "ops/infer.h"
-#include "partition/gradient/gradient.h"
 #include "partition/gradient/recompute.h"
 #include "runtime/model/bind.h"
+#include "runtime/model/gradient_rules.h"
 #include "runtime/model/model_internal.h"
-
-/* The rules that come with cleave; those of the caller take their place where both have one. */
-static const char SHIPPED[] = "lua/cleave/gradients/all.lua";
 
 enum { NAME_SIZE = 1100 };
 
 typedef struct job {
   cleave_graph_t *graph; /* owned, until it becomes the model's */
-  cleave_rules_t *shipped;
-  CLEAVE_ARRAY(const cleave_gradient_rule_t *) rules;
+  cleave_gradient_set_t set;
   CLEAVE_ARRAY(cleave_value_t) wrt;
   cleave_value_t *gradients;
   bool is_default; /* the caller named none of `wrt` */
   bool partial;    /* as in the order */
   cleave_backward_t backward;
 } job_t;
-
-// ---- rules ----
-
-static cleave_status_t collect(job_t *job, const cleave_ruleset_t *rulesets, uint32_t count,
-                               cleave_error_t *error) {
-  for (uint32_t s = 0; s < count; s++) {
-    for (uint32_t k = 0; k < rulesets[s].gradient_count; k++) {
-      CLEAVE_ARRAY_PUSH(&job->rules, &rulesets[s].gradients[k], error);
-    }
-  }
-  return CLEAVE_OK;
-}
-
-static cleave_status_t load_rules(job_t *job, cleave_context_t *context, const cleave_rule_list_t *list,
-                                  cleave_error_t *error) {
-  uint32_t count = 0;
-  CLEAVE_TRY(cleave_rules_load_embedded(context, SHIPPED, &job->shipped, error));
-  const cleave_ruleset_t *rulesets = cleave_rules_rulesets(job->shipped, &count);
-  CLEAVE_TRY(collect(job, rulesets, count, error));
-  return list == NULL ? CLEAVE_OK : collect(job, list->rulesets, list->count, error);
-}
 
 // ---- names ----
 
@@ -159,11 +134,15 @@ static cleave_status_t add_outputs(job_t *job, const char *loss, const char *con
 
 /* The regions of the list, if some backend has gradients of its own. Rules that change graphs do not run. */
 static cleave_status_t find_regions(job_t *job, const cleave_rule_list_t *list, cleave_error_t *error) {
-  bool has = false;
+  bool any = false;
   for (uint32_t k = 0; list != NULL && k < list->count; k++) {
-    has = cleave_backward_has(&job->backward, job->graph, list->rulesets[k].backend) || has;
+    bool has = false;
+    if (list->rulesets[k].rule_count > 0) {
+      CLEAVE_TRY(cleave_backward_has(&job->backward, job->graph, list->rulesets[k].backend, &has, error));
+    }
+    any = any || has;
   }
-  if (!has) {
+  if (!any) {
     return CLEAVE_OK;
   }
   cleave_supports_t supports;
@@ -177,8 +156,7 @@ static cleave_status_t find_regions(job_t *job, const cleave_rule_list_t *list, 
 
 static cleave_status_t build(job_t *job, cleave_value_t loss, const cleave_value_t *wrt, size_t wrt_count,
                              cleave_value_t *out_gradients, cleave_error_t *error) {
-  cleave_gradient_rules_t rules = {.items = job->rules.items, .count = job->rules.count};
-  cleave_gradient_request_t request = {.rules = &rules,
+  cleave_gradient_request_t request = {.rules = &job->set.rules,
                                        .loss = loss,
                                        .wrt = wrt,
                                        .wrt_count = wrt_count,
@@ -205,8 +183,7 @@ static cleave_status_t recompute(job_t *job, const cleave_gradient_order_t *orde
 
 static void job_deinit(job_t *job) {
   cleave_graph_destroy(job->graph);
-  cleave_rules_destroy(job->shipped);
-  cleave_array_free(&job->rules);
+  cleave_gradient_set_deinit(&job->set);
   cleave_array_free(&job->wrt);
   cleave_free(job->gradients);
   cleave_backward_deinit(&job->backward);
@@ -293,7 +270,7 @@ cleave_status_t cleave_model_gradient_by(cleave_model_t *model, const cleave_gra
   first_backward = cleave_graph_node_bound(job.graph);
   CLEAVE_TRY_CLEANUP(cleave_gradient_find_value(job.graph, "loss", order->loss, &loss, error));
   CLEAVE_TRY_CLEANUP(find_wrt(&job, order->wrt, order->wrt_count, error));
-  CLEAVE_TRY_CLEANUP(load_rules(&job, model->context, order->list, error));
+  CLEAVE_TRY_CLEANUP(cleave_gradient_set_load(&job.set, model->context, order->list, error));
   job.gradients = cleave_allocate_zeroed(job.wrt.count + 1, sizeof *job.gradients);
   CLEAVE_TRY_CLEANUP(job.gradients == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK);
   CLEAVE_TRY_CLEANUP(find_regions(&job, order->list, error));
@@ -303,24 +280,29 @@ cleave_status_t cleave_model_gradient_by(cleave_model_t *model, const cleave_gra
   if (order->open) {
     CLEAVE_TRY_CLEANUP(open_constants(&job, error));
   }
-  if (order->out_asked != NULL) {
-    *order->out_asked =
-        (cleave_gradient_asked_t){.taken = job.backward.taken, .refused = job.backward.refused};
-    memcpy(order->out_asked->reason, job.backward.reason, sizeof job.backward.reason);
-  }
   cleave_graph_t *graph = job.graph;
   job.graph = NULL;
-  status = cleave_model_create_sharing_take(graph, model, out_model, error);
+  CLEAVE_TRY_CLEANUP(cleave_model_create_sharing_take(graph, model, out_model, error));
+  (*out_model)->backward = job.backward.records.items;
+  (*out_model)->backward_count = (uint32_t)job.backward.records.count;
+  (*out_model)->arena = job.backward.arena;
+  job.backward.records.items = NULL;
+  job.backward.arena = (cleave_arena_t){0};
 cleanup:
   job_deinit(&job);
   return status;
+}
+
+const cleave_backward_region_t *cleave_model_backward(const cleave_model_t *model, uint32_t *out_count) {
+  *out_count = model->backward_count;
+  return model->backward;
 }
 
 cleave_status_t cleave_graph_add_gradients(cleave_graph_t *graph, cleave_value_t loss,
                                            const cleave_value_t *wrt, size_t wrt_count,
                                            cleave_value_t *out_gradients, cleave_error_t *error) {
   job_t job = {.graph = graph};
-  cleave_status_t status = load_rules(&job, graph->context, NULL, error);
+  cleave_status_t status = cleave_gradient_set_load(&job.set, graph->context, NULL, error);
   CLEAVE_THEN(status, build(&job, loss, wrt, wrt_count, out_gradients, error));
   job.graph = NULL; /* the caller's */
   job_deinit(&job);

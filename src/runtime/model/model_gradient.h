@@ -5,13 +5,6 @@
 
 #include "runtime/model/rule_list.h"
 
-/* Regions of the graph whose backends were asked for their gradients. */
-typedef struct cleave_gradient_asked {
-  uint32_t taken;   /* backends added the gradients */
-  uint32_t refused; /* gradient rules of the region's nodes did */
-  char reason[320]; /* what the first backend said that was not asked, or refused; "" */
-} cleave_gradient_asked_t;
-
 /* The arguments of cleave_model_gradient. */
 typedef struct cleave_gradient_order {
   const char *loss;
@@ -20,9 +13,8 @@ typedef struct cleave_gradient_order {
   /* Gradient rules in the place of those that come with cleave; backends of its regions are asked first.
    * NULL: none. */
   const cleave_rule_list_t *list;
-  cleave_gradient_asked_t *out_asked; /* or NULL */
-  bool open;                          /* as in cleave_gradient_options_t */
-  bool partial;                       /* names that get no gradient are passed over, as without names */
+  bool open;    /* as in cleave_gradient_options_t */
+  bool partial; /* names that get no gradient are passed over, as without names */
   double recompute;
   cleave_recompute_report_t *out_recompute;
 } cleave_gradient_order_t;

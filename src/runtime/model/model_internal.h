@@ -19,9 +19,11 @@ struct cleave_model {
   size_t dead_count;      /* cleave_model_dead_count */
   cleave_model_t *texts;  /* retained: whose graph has the texts and lists that the graphs share; NULL: own */
   cleave_model_t *origin; /* retained: a bound model's graph is a copy of its graph; NULL: not bound */
-  cleave_region_file_t *region; /* that the model was made of; NULL: none, or look at the origin's */
+  cleave_region_file_t *region;       /* that the model was made of; NULL: none, or look at the origin's */
+  cleave_arena_t arena;               /* of the lists below */
+  cleave_backward_region_t *backward; /* owned; cleave_model_backward */
+  uint32_t backward_count;
   /* Of a bound model: what it was bound to, by input; NULL if the model said everything. */
-  cleave_arena_t arena;
   const cleave_tensor_view_t **bound_inputs;
   size_t bound_count;
 };

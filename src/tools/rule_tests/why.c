@@ -5,6 +5,7 @@
 
 #include "backend/program/supports.h"
 #include "runtime/model/bind.h"
+#include "runtime/model/gradient_rules.h"
 #include "runtime/model/model.h"
 
 /* Where regions stopped: the rules over the graph of the plan, with a log. */
@@ -24,16 +25,30 @@ static cleave_status_t make_log(const cleave_rule_list_t *list, const cleave_gra
   return status;
 }
 
+/* Without gradients of their own, rule files have nothing to say about them. */
+static bool has_gradients(const cleave_rule_list_t *list) {
+  uint32_t count = 0;
+  for (uint32_t k = 0; k < list->count; k++) {
+    count += list->pointers[k]->gradient_count;
+  }
+  return count > 0;
+}
+
 cleave_status_t cleave_rule_list_why(const cleave_rule_list_t *list, const cleave_plan_t *plan,
                                      const cleave_why_question_t *question, cleave_why_t **out_why,
                                      cleave_error_t *error) {
   cleave_boundary_log_t *log = NULL;
+  cleave_gradient_set_t gradients = {0};
   cleave_supports_t supports;
   cleave_status_t status = CLEAVE_OK;
   *out_why = NULL;
   cleave_supports_init(&supports, plan->graph);
   if (question->node_count > 0) {
     CLEAVE_TRY_CLEANUP(make_log(list, plan->graph, &supports, &log, error));
+  }
+  bool is_asked = question->node_count + question->rule_count > 0 && has_gradients(list);
+  if (is_asked) {
+    CLEAVE_TRY_CLEANUP(cleave_gradient_set_load(&gradients, plan->graph->context, list, error));
   }
   cleave_why_request_t request = {.plan = plan,
                                   .log = log,
@@ -48,9 +63,11 @@ cleave_status_t cleave_rule_list_why(const cleave_rule_list_t *list, const cleav
                                   .fold = cleave_rule_list_fold,
                                   .supports = cleave_supports_ask,
                                   .supports_context = &supports,
+                                  .gradients = is_asked ? &gradients.rules : NULL,
                                   .is_interrupted = question->is_interrupted};
   status = cleave_why_create(&request, out_why, error);
 cleanup:
+  cleave_gradient_set_deinit(&gradients);
   cleave_supports_deinit(&supports);
   cleave_boundary_log_destroy(log);
   return status;

@@ -156,6 +156,14 @@ also "a right one passes" '^1 passed, 1 failed'
 also "one without a test" "note: gradient 'Cosh': no test with gradient = true has the operator \[untested\]"
 check "gradients are listed" 0 'gradient  *Exp' "$program" rules two.lua
 check "and no rules of a plan" 0 '0 regions, 0 fusions' "$program" partition square.lua --rules two.lua
-check "why says where they are asked" 1 "why: gradient 'Exp' (two.lua:2) is not used in plans, only by 'cleave gradient'" \
-  "$program" why square.lua --rules two.lua --rule Exp
+check "why says which rule is in force" 0 "^gradient 'Sinh' (two.lua:3): its rule for 'cleave gradient' and training, in the place of lua/cleave/gradients/.*:[0-9]" \
+  "$program" why square.lua --rules two.lua --rule Sinh
+also "and for how many nodes" '^  0 nodes of the model$'
+check "why of a node has its gradient" 0 "^  gradient 'Mul' (lua/cleave/gradients/.*:[0-9]*): its rule for" \
+  "$program" why square.lua --rules two.lua --node op:Mul
+check "the same for programs" 0 '"replaced": "lua/cleave/gradients/.*"' "$program" why square.lua --rules two.lua --rule Exp --json
+check "backends without gradients of their own" 0 '^  - *cpu *- *by rules: it has no gradients of its own$' \
+  "$program" gradient net.lua --loss loss --rules two.lua --rules pointwise
+check "the same as JSON" 0 '"by_rules_because": "it has no gradients of its own"' \
+  "$program" gradient net.lua --loss loss --rules pointwise --json
 finish

@@ -97,6 +97,10 @@ grep '^ *[1-3] ' "$folder/out" | awk '{ print $1, $3, $4 }' >"$folder/theirs"
 training | grep '^ *[1-3] ' | awk '{ print $1, $3, $4 }' >"$folder/ours"
 [ "$(wc -l <"$folder/ours")" -eq 3 ] && cmp "$folder/ours" "$folder/theirs" ||
   { echo "losses and gradients by the library:"; paste "$folder/ours" "$folder/theirs"; exit 1; }
+"$program" gradient "$folder/train.lua" --loss y --shape N=8 --load "$folder/npu/libnpu.so" \
+  --rules "$folder/npu/relu_add.lua" >"$folder/out" ||
+  { cat "$folder/out"; exit 1; }
+grep -q '^  [a-z_0-9]* *npu *[0-9][0-9]* *by its backend$' "$folder/out" || { cat "$folder/out"; exit 1; }
 sed -i 's/"N", 6/8, 6/; s/g.Add(z, y)/g.Reshape(g.Relu(g.Add(z, g.Reshape(g.Relu(y), g.constant { 1, 8, 6 }))), g.constant { 8, 6 })/' "$folder/train.lua"
 training --load "$folder/npu/libnpu.so" --rules "$folder/npu/relu_add.lua" >"$folder/out" || { cat "$folder/out"; exit 1; }
 grep -q "^gradients: .* by rules: everything_[0-9]*: npu: 'Add': no gradient, or one of another rank$" "$folder/out" ||

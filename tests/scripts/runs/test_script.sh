@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Lua programs over arrays: the checks of tests/lua/arrays.lua, serial and beside the script, on cpu and on onednn; arguments,
-# libraries, and errors of programs.
+# libraries, and errors of programs; the prompt.
 set -u
 program=$1
 lua=$2/tests/lua/arrays.lua
@@ -40,7 +40,7 @@ echo 'print(arg[0], #arg, os.getenv("HOME") and "home"); os.exit(3)' >trusted.lu
 check "all of Lua" 3 '^trusted.lua.*2.*home$' env HOME=/ "$program" script trusted.lua a b
 check "says that programs are trusted" 0 'trusted, unlike rule files' "$program" script --help
 
-# Without a file: a prompt, here through a pipe. Globals stay, mistakes end one chunk only.
+# cleave repl without a model: a prompt, here through a pipe. Globals stay, mistakes end one chunk only.
 cat >typed <<'LUA'
 x = nd.array { -1, 2, 3 }
 nd.Relu(x)
@@ -67,12 +67,18 @@ int64[3] { -4, 8, 12 }
 nil
 line 2: of line 2
 TEXT
-check "a prompt" 0 '' sh -c '"$1" script <typed >shown 2>&1; cat shown' sh "$program"
+check "a prompt" 0 '' sh -c '"$1" repl <typed >shown 2>&1; cat shown' sh "$program"
 check "shows values and mistakes" 0 '' diff wanted shown
+echo 'nd.hybrid(function(a) return nd.Relu(a) + a end)(nd.array { -1, 2 })' >typed
+check "its functions by rules, operator by operator" 0 '^int64\[2\] { -1, 4 }$' \
+  sh -c '"$1" repl --rules pointwise --serial --threads 1 <typed' sh "$program"
+check "options of the other prompt" 2 "need a model" "$program" repl --set a=1
+check "options of arrays with a model" 2 "leave the model out" "$program" repl model.lua --backend cpu
+check "a program is a file" 2 'FILE.lua' "$program" script
 printf 'x = {\n' >typed
-check "a prompt that ends in the middle" 1 'ends in the middle of a chunk' sh -c '"$1" script <typed' sh "$program"
+check "a prompt that ends in the middle" 1 'ends in the middle of a chunk' sh -c '"$1" repl <typed' sh "$program"
 mkfifo lines
-"$program" script <lines >shown 2>&1 &
+"$program" repl <lines >shown 2>&1 &
 prompt=$!
 exec 9>lines
 echo 'print "runs"; io.stdout:flush(); while true do end' >&9

@@ -122,7 +122,7 @@ UNIT_TEST(backends_make_the_gradients_of_their_regions_or_say_why_not) {
   double refused[STEPS];
   const cleave_backend_handle_t *cpu = NULL;
   unit_ok(cleave_registry_find(NULL, "cpu", &cpu, e));
-  train(REAL, plain, CLEAVE_OK, "cpu: has no gradients of its own");
+  train(REAL, plain, CLEAVE_OK, "cpu: it has no gradients of its own");
   ck_assert_int_eq(asked, 0);
   cleave_backend_t *table = (cleave_backend_t *)(uintptr_t)cpu->backend; /* a copy that the registry has */
   table->backward = backward;
