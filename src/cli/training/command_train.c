@@ -59,7 +59,7 @@ static int run_command(cleave_arguments_t *arguments) {
       CLEAVE_INT(&run.options.batch, "batch", "N",
                  "samples of a step, of all processes together if mpirun started several (default: 32)"),
       CLEAVE_NUMBER(&run.bucket_mb, "bucket", "MB",
-                    "gradients that several processes sum in one transfer (default: 25)"),
+                    "most that is summed in one transfer, if several processes train (default: 25)"),
       CLEAVE_INT(&run.options.epochs, "epochs", "N", "times that all samples are seen (default: 1)"),
       CLEAVE_INT(&run.seed, "seed", "N",
                  "of the weights that a model script draws (0: the script's own), of the order of the "

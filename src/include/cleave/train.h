@@ -125,8 +125,10 @@ typedef struct cleave_train_options {
   /* The processes that train together; NULL: this one alone. It must outlive the trainer. `batch` is what all
    * of them take in a step, a multiple of their number. They have the same model, samples and options. */
   const cleave_communicator_t *communicator;
-  int64_t bucket_bytes; /* gradients that are summed in one transfer; 26214400 */
-  double recompute;     /* as in cleave_gradient_options_t; 0: forward is kept */
+  /* Most bytes of gradients that are summed in one transfer; 26214400. Nor is a transfer larger than all that
+   * follow it, down to 1 MiB, since no backward is left that would hide the last one. */
+  int64_t bucket_bytes;
+  double recompute; /* as in cleave_gradient_options_t; 0: forward is kept */
   /* Rule files get it as their option `precision`, as --set precision=bfloat16 does: regions that ask for it
    * compute in it, forward and backward, if their backend can (cleave_trainer_precision). */
   cleave_train_precision_t precision;

@@ -6,6 +6,8 @@
 #include "graph/order.h"
 #include "train/nodes/build.h"
 
+enum { LEAST_BUCKET = 1 << 20 };
+
 /* The sum of a value: that of the process is made by a node that nothing else reads, so that the sum can take
  * its place in memory. */
 static cleave_status_t add_sum(cleave_train_sums_t *sums, cleave_train_build_t *build, cleave_value_t *value,
@@ -83,14 +85,36 @@ static cleave_status_t list_places(const cleave_train_sums_t *sums, const cleave
   return status;
 }
 
+static size_t gradient_bytes(const cleave_graph_t *graph, const cleave_train_weight_t *weight) {
+  const cleave_value_record_t *record = cleave_graph_value(graph, weight->value);
+  int64_t count = 0;
+  bool is_known = cleave_shape_element_count(record->rank, record->dims, &count) && count >= 0;
+  return is_known ? (size_t)count * cleave_dtype_size((cleave_dtype_t)record->dtype) : 0;
+}
+
+/* A bucket is at most as large as all that come after it. No backward is left that would hide the sum of the
+ * last one. */
 static cleave_status_t sum_gradients(cleave_train_sums_t *sums, cleave_train_build_t *build,
                                      const place_t *places, cleave_error_t *error) {
-  const cleave_exchange_t *exchange = sums->exchange;
+  cleave_exchange_t *exchange = sums->exchange;
+  const size_t limit = exchange->limit;
+  size_t left = 0;
   for (size_t k = 0; k < sums->weight_count; k++) {
-    CLEAVE_TRY(add_sum(sums, build, &sums->weights[places[k].weight].gradient, error));
-    sums->buckets[places[k].weight] = exchange->items.items[exchange->items.count - 1].bucket;
+    left += gradient_bytes(build->editor->graph, &sums->weights[k]);
   }
-  return CLEAVE_OK;
+  cleave_status_t status = CLEAVE_OK;
+  for (size_t k = 0; k < sums->weight_count && status == CLEAVE_OK; k++) {
+    cleave_train_weight_t *weight = &sums->weights[places[k].weight];
+    left -= gradient_bytes(build->editor->graph, weight);
+    size_t wanted = left < LEAST_BUCKET ? LEAST_BUCKET : left;
+    exchange->limit = wanted < limit ? wanted : limit;
+    status = add_sum(sums, build, &weight->gradient, error);
+    if (status == CLEAVE_OK) {
+      sums->buckets[places[k].weight] = exchange->items.items[exchange->items.count - 1].bucket;
+    }
+  }
+  exchange->limit = limit;
+  return status;
 }
 
 cleave_status_t cleave_train_add_sums(cleave_graph_t *graph, cleave_train_sums_t *sums,

@@ -67,6 +67,15 @@ also "and all small buckets" '"buckets":[3-9]'
 cp "$out" kept
 check "each line once" 0 '^4$' grep -c '"event":"epoch"' kept
 
+# 9 MB of float32, in one bucket before.
+cat >wide.lua <<'LUA'
+local y = g.MatMul(g.Cast(g.input("x", "uint8", { "N", 8 }), { to = "float32" }), g.weight { 8, 768, name = "w0" })
+for k = 1, 4 do y = g.Relu(g.MatMul(y, g.weight { 768, 768, name = "w" .. k })) end
+g.output("scores", g.MatMul(y, g.weight { 768, 8, name = "last" }))
+LUA
+check "large buckets, and small ones at the end" 0 '"buckets":5,' mpirun --oversubscribe -n 2 "$program" train wide.lua --data data --loss cross_entropy \
+  --rate 0.001 --batch 8 --epochs 1 --json
+
 check "rules, in parts" 0 '"event":"epoch","epoch":2' together 2 --epochs 2 --bucket 0.0001 --rules pointwise --save-plan plan.txt -o out.onnx
 check "a plan for each part" 0 'ReduceSum\|MatMul' cat plan.1.txt plan.2.txt
 check "the model" 0 '[1-9] nodes' "$program" run out.onnx --shape N=3 --repeat 1
