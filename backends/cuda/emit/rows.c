@@ -7,59 +7,9 @@
 
 /* ---- reductions ---- */
 
-static const struct {
-  const char *op;
-  kernel_op_t before; /* KERNEL_OP_COUNT: nothing */
-  kernel_op_t reduce;
-  kernel_op_t after;
-} reductions[] = {
-    {"ReduceSum", KERNEL_OP_COUNT, KERNEL_ReduceSum, KERNEL_OP_COUNT},
-    {"ReduceMean", KERNEL_OP_COUNT, KERNEL_ReduceMean, KERNEL_OP_COUNT},
-    {"GlobalAveragePool", KERNEL_OP_COUNT, KERNEL_ReduceMean, KERNEL_OP_COUNT},
-    {"GlobalMaxPool", KERNEL_OP_COUNT, KERNEL_ReduceMax, KERNEL_OP_COUNT},
-    {"ReduceMax", KERNEL_OP_COUNT, KERNEL_ReduceMax, KERNEL_OP_COUNT},
-    {"ReduceMin", KERNEL_OP_COUNT, KERNEL_ReduceMin, KERNEL_OP_COUNT},
-    {"ReduceProd", KERNEL_OP_COUNT, KERNEL_ReduceProd, KERNEL_OP_COUNT},
-    {"ReduceSumSquare", KERNEL_OP_COUNT, KERNEL_ReduceSumSquare, KERNEL_OP_COUNT},
-    {"ReduceL1", KERNEL_Abs, KERNEL_ReduceSum, KERNEL_OP_COUNT},
-    {"ReduceL2", KERNEL_OP_COUNT, KERNEL_ReduceSumSquare, KERNEL_Sqrt},
-    {"ReduceLogSum", KERNEL_OP_COUNT, KERNEL_ReduceSum, KERNEL_Log},
-    {"ReduceLogSumExp", KERNEL_OP_COUNT, KERNEL_ReduceSum, KERNEL_Log},
-};
-
-static size_t find_reduction(const char *op) {
-  size_t k = 0;
-  while (strcmp(reductions[k].op, op) != 0) {
-    k++;
-  }
-  return k;
-}
-
-static cleave_status_t build_reduction(cuda_builder_t *builder, size_t kind, uint32_t value,
-                                       uint32_t *out_value) {
-  uint32_t largest = 0;
-  bool is_log_sum_exp = strcmp(reductions[kind].op, "ReduceLogSumExp") == 0;
-  if (is_log_sum_exp) {
-    CUDA_TRY(cuda_builder_apply(builder, KERNEL_ReduceMax, value, 0, &largest));
-    CUDA_TRY(cuda_builder_apply(builder, KERNEL_Sub, value, largest, &value));
-    CUDA_TRY(cuda_builder_apply(builder, KERNEL_Exp, value, 0, &value));
-  }
-  if (reductions[kind].before != KERNEL_OP_COUNT) {
-    CUDA_TRY(cuda_builder_apply(builder, reductions[kind].before, value, 0, &value));
-  }
-  CUDA_TRY(cuda_builder_apply(builder, reductions[kind].reduce, value, 0, &value));
-  if (reductions[kind].after != KERNEL_OP_COUNT) {
-    CUDA_TRY(cuda_builder_apply(builder, reductions[kind].after, value, 0, &value));
-  }
-  if (is_log_sum_exp) {
-    CUDA_TRY(cuda_builder_apply(builder, KERNEL_Add, value, largest, &value));
-  }
-  *out_value = value;
-  return CLEAVE_OK;
-}
-
 /* `axes` as bits. The space has the axes that stay before those that are reduced. */
-static cleave_status_t reduce_axes(cuda_plan_t *plan, const cleave_node_view_t *node, uint32_t axes) {
+static cleave_status_t reduce_axes(cuda_plan_t *plan, const cleave_node_view_t *node, const char *reduction,
+                                   uint32_t axes) {
   const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
   const cleave_tensor_view_t *y = cuda_output(plan, node, 0);
   int8_t order[CLEAVE_MAX_RANK] = {0};
@@ -82,7 +32,7 @@ static cleave_status_t reduce_axes(cuda_plan_t *plan, const cleave_node_view_t *
                                x->dims, &value);
   }
   if (status == CLEAVE_OK) {
-    status = build_reduction(&builder, find_reduction(node->op), value, &value);
+    status = kernel_lower_reduction(builder.program, reduction, value, &value, plan->message);
   }
   if (status == CLEAVE_OK) {
     status = cuda_builder_store(&builder, y->dtype, value, (cuda_pointer_t){node->outputs[0], 0});
@@ -112,7 +62,7 @@ cleave_status_t cuda_emit_reduce(cuda_plan_t *plan, const cleave_node_view_t *no
   if (x->rank == 0 || (count == 0 && cleave_view_int(node, "noop_with_empty_axes", 0) != 0)) {
     return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "it reduces nothing");
   }
-  return reduce_axes(plan, node, count == 0 ? (1u << x->rank) - 1u : axes);
+  return reduce_axes(plan, node, node->op, count == 0 ? (1u << x->rank) - 1u : axes);
 }
 
 cleave_status_t cuda_emit_global_pool(cuda_plan_t *plan, const cleave_node_view_t *node) {
@@ -120,7 +70,8 @@ cleave_status_t cuda_emit_global_pool(cuda_plan_t *plan, const cleave_node_view_
   if (x->rank < 3) {
     return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "rank %d, expected at least 3", (int)x->rank);
   }
-  return reduce_axes(plan, node, ((1u << x->rank) - 1u) & ~3u);
+  const char *reduction = strcmp(node->op, "GlobalMaxPool") == 0 ? "ReduceMax" : "ReduceMean";
+  return reduce_axes(plan, node, reduction, ((1u << x->rank) - 1u) & ~3u);
 }
 
 /* ---- softmax ---- */
@@ -266,13 +217,8 @@ static cleave_status_t build_group_norm(cuda_builder_t *builder, const cleave_no
   uint32_t mean = 0;
   uint32_t other = 0;
   CUDA_TRY(cuda_builder_load(builder, x->dtype, (cuda_pointer_t){node->inputs[0], 0}, all, 4, dims, &value));
-  CUDA_TRY(cuda_builder_apply(builder, KERNEL_ReduceMean, value, 0, &mean));
-  CUDA_TRY(cuda_builder_apply(builder, KERNEL_Sub, value, mean, &value));
-  CUDA_TRY(cuda_builder_apply(builder, KERNEL_MeanSquare, value, 0, &mean));
-  CUDA_TRY(cuda_builder_number(builder, dtype, cleave_view_float(node, "epsilon", 1e-5), &other));
-  CUDA_TRY(cuda_builder_apply(builder, KERNEL_Add, mean, other, &mean));
-  CUDA_TRY(cuda_builder_apply(builder, KERNEL_Sqrt, mean, 0, &mean));
-  CUDA_TRY(cuda_builder_apply(builder, KERNEL_Div, value, mean, &value));
+  CUDA_TRY(kernel_lower_normalize(builder->program, value, cleave_view_float(node, "epsilon", 1e-5), &mean,
+                                  &other, &value, plan->message));
   for (uint32_t k = 1; k < 3; k++) {
     CUDA_TRY(cuda_builder_load(builder, cuda_input(plan, node, k)->dtype,
                                (cuda_pointer_t){node->inputs[k], 0}, channel, 2, scale_dims, &other));

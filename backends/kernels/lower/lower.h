@@ -53,4 +53,17 @@ CLEAVE_MUST_USE cleave_status_t kernel_lower(kernel_lowerer_t *lowerer, uint32_t
                                              const uint32_t *nodes, kernel_lowered_t *out_lowered,
                                              cleave_message_t *message);
 
+/* ---- parts of programs, for who makes one without nodes ---- */
+
+/* Adds what a reduction of ONNX, by its name, computes of a value over the rows of the space. */
+CLEAVE_MUST_USE cleave_status_t kernel_lower_reduction(kernel_program_t *program, const char *op,
+                                                       uint32_t value, uint32_t *out_value,
+                                                       cleave_message_t *message);
+
+/* Adds (x - mean) / sqrt(mean square of that + epsilon), and per row the mean and what x is multiplied by;
+ * `out_mean` NULL: nothing is subtracted. */
+CLEAVE_MUST_USE cleave_status_t kernel_lower_normalize(kernel_program_t *program, uint32_t x, double epsilon,
+                                                       uint32_t *out_mean, uint32_t *out_inverse,
+                                                       uint32_t *out_value, cleave_message_t *message);
+
 #endif /* CLEAVE_KERNELS_LOWER_H */

@@ -173,12 +173,10 @@ static cleave_status_t lower_softmax(lowering_t *lowering, const cleave_node_vie
 }
 
 /* log(sum(exp(x))) without overflow: the largest element is taken out, unless it is infinite. */
-static cleave_status_t lower_log_sum(lowering_t *lowering, const cleave_node_view_t *node) {
-  uint32_t x = 0;
+static cleave_status_t add_log_sum(lowering_t *lowering, uint32_t x, uint32_t *out_value) {
   uint32_t zero = 0;
   uint32_t shift = 0;
   uint32_t finite = 0;
-  KERNEL_TRY(kernel_lower_operand(lowering, node, 0, &x));
   cleave_dtype_t dtype = lowering->program->values[x].dtype;
   KERNEL_TRY(kernel_lower_unary(lowering, KERNEL_ReduceMax, x, &shift));
   KERNEL_TRY(kernel_lower_number(lowering, dtype, 0, &zero));
@@ -191,8 +189,46 @@ static cleave_status_t lower_log_sum(lowering_t *lowering, const cleave_node_vie
   KERNEL_TRY(kernel_lower_unary(lowering, KERNEL_Exp, x, &x));
   KERNEL_TRY(kernel_lower_unary(lowering, KERNEL_ReduceSum, x, &x));
   KERNEL_TRY(kernel_lower_unary(lowering, KERNEL_Log, x, &x));
-  KERNEL_TRY(kernel_lower_binary(lowering, KERNEL_Add, x, shift, &x));
-  return kernel_lower_result(lowering, node, 0, x);
+  return kernel_lower_binary(lowering, KERNEL_Add, x, shift, out_value);
+}
+
+cleave_status_t kernel_lower_reduction(kernel_program_t *program, const char *op, uint32_t value,
+                                       uint32_t *out_value, cleave_message_t *message) {
+  lowering_t lowering = {.program = program, .message = message};
+  if (is_log_sum(op)) {
+    return add_log_sum(&lowering, value, out_value);
+  }
+  size_t k = find_reduction(op);
+  if (k == REDUCTION_COUNT) {
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%.60s is not a reduction", op);
+  }
+  if (reductions[k].before != KERNEL_OP_COUNT) {
+    KERNEL_TRY(kernel_lower_unary(&lowering, reductions[k].before, value, &value));
+  }
+  KERNEL_TRY(kernel_lower_unary(&lowering, reductions[k].reduce, value, &value));
+  if (reductions[k].after != KERNEL_OP_COUNT) {
+    KERNEL_TRY(kernel_lower_unary(&lowering, reductions[k].after, value, &value));
+  }
+  *out_value = value;
+  return CLEAVE_OK;
+}
+
+cleave_status_t kernel_lower_normalize(kernel_program_t *program, uint32_t x, double epsilon,
+                                       uint32_t *out_mean, uint32_t *out_inverse, uint32_t *out_value,
+                                       cleave_message_t *message) {
+  lowering_t lowering = {.program = program, .message = message};
+  uint32_t number = 0;
+  uint32_t inverse = 0;
+  if (out_mean != NULL) {
+    KERNEL_TRY(kernel_lower_unary(&lowering, KERNEL_ReduceMean, x, out_mean));
+    KERNEL_TRY(kernel_lower_binary(&lowering, KERNEL_Sub, x, *out_mean, &x));
+  }
+  KERNEL_TRY(kernel_lower_unary(&lowering, KERNEL_MeanSquare, x, &inverse));
+  KERNEL_TRY(kernel_lower_number(&lowering, program->values[x].dtype, epsilon, &number));
+  KERNEL_TRY(kernel_lower_binary(&lowering, KERNEL_Add, inverse, number, &inverse));
+  KERNEL_TRY(kernel_lower_unary(&lowering, KERNEL_Sqrt, inverse, &inverse));
+  KERNEL_TRY(kernel_lower_unary(&lowering, KERNEL_Reciprocal, inverse, out_inverse));
+  return kernel_lower_binary(&lowering, KERNEL_Mul, x, *out_inverse, out_value);
 }
 
 /* y = (x - mean) / sqrt(mean square of that + epsilon) * scale + bias; RMSNormalization subtracts nothing,
@@ -206,16 +242,8 @@ static cleave_status_t lower_norm(lowering_t *lowering, const cleave_node_view_t
   uint32_t operand = 0;
   KERNEL_TRY(kernel_lower_operand(lowering, node, 0, &x));
   cleave_dtype_t dtype = lowering->program->values[x].dtype;
-  if (is_layer || is_instance) {
-    KERNEL_TRY(kernel_lower_unary(lowering, KERNEL_ReduceMean, x, &mean));
-    KERNEL_TRY(kernel_lower_binary(lowering, KERNEL_Sub, x, mean, &x));
-  }
-  KERNEL_TRY(kernel_lower_unary(lowering, KERNEL_MeanSquare, x, &inverse));
-  KERNEL_TRY(kernel_lower_number(lowering, dtype, cleave_view_float(node, "epsilon", 1e-5), &operand));
-  KERNEL_TRY(kernel_lower_binary(lowering, KERNEL_Add, inverse, operand, &inverse));
-  KERNEL_TRY(kernel_lower_unary(lowering, KERNEL_Sqrt, inverse, &inverse));
-  KERNEL_TRY(kernel_lower_unary(lowering, KERNEL_Reciprocal, inverse, &inverse));
-  KERNEL_TRY(kernel_lower_binary(lowering, KERNEL_Mul, x, inverse, &x));
+  KERNEL_TRY(kernel_lower_normalize(lowering->program, x, cleave_view_float(node, "epsilon", 1e-5),
+                                    is_layer || is_instance ? &mean : NULL, &inverse, &x, lowering->message));
   for (uint32_t k = 1; k < 3 && cleave_view_input(lowering->region, node, k) != NULL; k++) {
     KERNEL_TRY(is_instance ? kernel_lower_vector(lowering, node, k, 1, &operand)
                            : kernel_lower_operand(lowering, node, k, &operand));
@@ -231,7 +259,6 @@ static cleave_status_t lower_norm(lowering_t *lowering, const cleave_node_view_t
 }
 
 cleave_status_t kernel_lower_rows(lowering_t *lowering, const cleave_node_view_t *node, bool *out_done) {
-  size_t k = find_reduction(node->op);
   uint32_t value = 0;
   *out_done = true;
   if (is_softmax(node->op)) {
@@ -240,20 +267,11 @@ cleave_status_t kernel_lower_rows(lowering_t *lowering, const cleave_node_view_t
   if (is_norm(node->op) || is_instance_norm(node->op) || is_group_norm(node->op)) {
     return lower_norm(lowering, node);
   }
-  if (is_log_sum(node->op)) {
-    return lower_log_sum(lowering, node);
-  }
-  if (k == REDUCTION_COUNT) {
+  if (find_reduction(node->op) == REDUCTION_COUNT && !is_log_sum(node->op)) {
     *out_done = false;
     return CLEAVE_OK;
   }
   KERNEL_TRY(kernel_lower_operand(lowering, node, 0, &value));
-  if (reductions[k].before != KERNEL_OP_COUNT) {
-    KERNEL_TRY(kernel_lower_unary(lowering, reductions[k].before, value, &value));
-  }
-  KERNEL_TRY(kernel_lower_unary(lowering, reductions[k].reduce, value, &value));
-  if (reductions[k].after != KERNEL_OP_COUNT) {
-    KERNEL_TRY(kernel_lower_unary(lowering, reductions[k].after, value, &value));
-  }
+  KERNEL_TRY(kernel_lower_reduction(lowering->program, node->op, value, &value, lowering->message));
   return kernel_lower_result(lowering, node, 0, value);
 }

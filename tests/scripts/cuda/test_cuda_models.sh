@@ -31,6 +31,16 @@ check "convolutions of float16" 0 'all outputs match' verified "$models/mobilene
 also "it leaves nothing" " 0 nodes on cpu one by one"
 check "a transformer in bfloat16" 0 'all outputs match' verified "$models/bert_base.lua" --set layers=1 --set T=16 \
   --set vocabulary=64 --set precision=bfloat16 --set 'keep=*LayerNorm*' --rtol 0.05 --atol 0.05
+cat >"$work/infinities.lua" <<'LUA'
+local inf = math.huge
+local x = g.input("x", "float32", { 1 })
+local rows = g.constant({ { -inf, -inf, -inf }, { inf, 1, 2 }, { -inf, 1, 2 }, { 3, 1, 2 } }, "float32")
+local values = g.Where(g.Less(x, 1e9), rows, g.Neg(rows))
+g.output("inner", g.ReduceLogSumExp(values, g.constant { 1 }, { keepdims = 0 }))
+g.output("outer", g.ReduceLogSumExp(values, g.constant { 0 }, { keepdims = 0 }))
+LUA
+check "reductions of infinities" 0 'all outputs match' verified "$work/infinities.lua"
+also "it leaves nothing" " 0 nodes on cpu one by one"
 check "images that grow again" 0 'all outputs match' verified "$models/unet.lua" --set size=32 --set width=8
 also "it leaves nothing" " 0 nodes on cpu one by one"
 check "the tests of its rules" 0 ' passed, 0 failed$' "$program" check "$source/rules/cuda.lua"
