@@ -146,7 +146,7 @@ void kernel_program_destroy(kernel_program_t *program) {
 
 static cleave_status_t check_tensor_dtype(cleave_dtype_t dtype, cleave_message_t *message) {
   if (!cpu_dtype_is_plain(dtype)) {
-    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "dtype %d is not one of numbers or bools",
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "dtype %d is neither a number nor bool",
                        (int)dtype);
   }
   return CLEAVE_OK;
@@ -167,7 +167,7 @@ cleave_status_t kernel_program_input(kernel_program_t *program, cleave_dtype_t d
     }
     if (axes[d] < 0 || axes[d] >= CLEAVE_MAX_RANK || (seen >> axes[d] & 1u) != 0) {
       return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
-                         "axis %d of an input occurs twice or is none", (int)axes[d]);
+                         "axis %d of an input occurs twice, or does not exist", (int)axes[d]);
     }
     seen |= 1u << axes[d];
     input.rank++;
@@ -317,7 +317,7 @@ cleave_status_t kernel_program_output(kernel_program_t *program, cleave_dtype_t 
                        kernel_dtype_name(dtype), kernel_dtype_name(found));
   }
   if (adds && dtype == CLEAVE_DTYPE_BOOL) {
-    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "nothing can be added to bools");
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "an output of bools cannot be added to");
   }
   if (program->output_count == KERNEL_MAX_TENSORS) {
     return kernel_fail(message, CLEAVE_ERROR_LIMIT, "more than %d outputs", KERNEL_MAX_TENSORS);

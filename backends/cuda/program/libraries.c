@@ -280,7 +280,7 @@ cleave_status_t cuda_ready_convolution(cuda_program_t *program, uint32_t index, 
   (void)pthread_mutex_unlock(&device->lock);
   if (!is_chosen) {
     return cuda_fail(message, CLEAVE_ERROR_UNSUPPORTED, CLEAVE_REASON_OPERATOR,
-                     "cuDNN has no such convolution");
+                     "cuDNN has no algorithm for this convolution");
   }
   program->plan.slots[step->pointers[CUDA_WORKSPACE_POINTER].slot].bytes = (int64_t)ready->workspace_bytes;
   return CLEAVE_OK;

@@ -59,7 +59,8 @@ static cleave_status_t lower_power(lowering_t *lowering, const cleave_node_view_
   cleave_dtype_t dtype = lowering->program->values[base].dtype;
   double value = 0;
   if (!cpu_dtype_is_float(dtype) || number->dtype == CLEAVE_DTYPE_BOOL) {
-    return kernel_lower_refuse(node, "powers of floats alone are supported", lowering->message);
+    return kernel_lower_refuse(node, "only powers of floating-point numbers are supported",
+                               lowering->message);
   }
   if (number->op == KERNEL_CONSTANT) {
     cpu_convert(number->dtype, &number->bits, CLEAVE_DTYPE_F64, &value, 1);
@@ -76,7 +77,7 @@ static cleave_status_t lower_cast(lowering_t *lowering, const cleave_node_view_t
   uint32_t operand = 0;
   const cleave_value_view_t *output = cleave_view_output(lowering->region, node, 0);
   KERNEL_TRY(kernel_lower_operand(lowering, node, 0, &operand));
-  return output == NULL ? kernel_lower_refuse(node, "nobody reads the result", lowering->message)
+  return output == NULL ? kernel_lower_refuse(node, "the result is not used", lowering->message)
                         : kernel_program_cast(lowering->program, output->tensor.dtype, operand, out_value,
                                               lowering->message);
 }

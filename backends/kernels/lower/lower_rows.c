@@ -95,7 +95,7 @@ static cleave_status_t group_axes(const cleave_node_view_t *node, const cleave_t
                                   int32_t *out_reduced, int64_t *out_groups, cleave_message_t *message) {
   int64_t groups = cleave_view_int(node, "num_groups", 0);
   if (x->rank < 3 || x->dims[1] < 1 || groups < 1 || x->dims[1] % groups != 0) {
-    return kernel_lower_refuse(node, "its channels are not some whole groups", message);
+    return kernel_lower_refuse(node, "its channels do not divide into its groups", message);
   }
   *out_groups = groups;
   *out_reduced = x->rank - 1;
@@ -135,7 +135,7 @@ cleave_status_t kernel_lower_axes(const cleave_region_view_t *region, const clea
       return kernel_lower_refuse(node, "it is not over the last axis", message);
     }
     if (cleave_view_int(node, "select_last_index", 0) != 0) {
-      return kernel_lower_refuse(node, "it asks for the last of equal elements", message);
+      return kernel_lower_refuse(node, "select_last_index is set", message);
     }
     *out_reduced = rank - (int32_t)axis;
     return CLEAVE_OK;

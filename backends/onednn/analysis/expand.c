@@ -231,7 +231,7 @@ static cleave_status_t read_heads(builder_t *builder, attention_t *a) {
   bool grouped = a->heads > 0 && key_heads > 0 && key_heads != a->heads;
   if (a->heads == 0 || (flat && (a->heads < 0 || key_heads < 1)) ||
       (grouped && (!builder->attends || a->heads % key_heads != 0))) {
-    return refuse(builder, "heads of keys that serve several heads of queries");
+    return refuse(builder, "several heads of queries share one head of keys");
   }
   a->is_grouped = grouped;
   a->batch = q.dims[0];
@@ -263,15 +263,15 @@ static cleave_status_t read_attention(builder_t *builder, attention_t *a) {
   }
   if (input_of(node, 4) != CLEAVE_INDEX_NONE || input_of(node, 5) != CLEAVE_INDEX_NONE ||
       has_more_outputs(builder)) {
-    return refuse(builder, "keys of earlier calls, or scores that are used outside");
+    return refuse(builder, "it has past keys, or its scores are used outside");
   }
   if (input_of(node, 6) != CLEAVE_INDEX_NONE) {
-    return refuse(builder, "a number of keys that is known only at run time");
+    return refuse(builder, "the number of keys is known only at run time");
   }
   if (a->mask != CLEAVE_INDEX_NONE) {
     const cleave_tensor_view_t *mask = &builder->from->values[a->mask].tensor;
     if (mask->dtype != CLEAVE_DTYPE_F32 || mask->rank < 0) {
-      return refuse(builder, "a mask that is not float32, or of unknown rank");
+      return refuse(builder, "its mask is not float32, or its rank is unknown");
     }
   }
   ONEDNN_TRY(read_heads(builder, a));
@@ -372,7 +372,7 @@ static void attend_heads(builder_t *builder, const attention_t *a, uint32_t y) {
 }
 
 // Products and a softmax are faster as long as the scores of a head stay in the cache (measured: up to 197
-// tokens; from 384 on the loop is). They know no heads of keys that serve several heads of queries.
+// tokens; from 384 on the loop is). They know no several heads of queries share one head of keys.
 static bool pays_as_loop(const attention_t *a) {
   const int64_t most_scores = 65536;
   return a->is_grouped || (a->queries > 0 && a->keys > most_scores / a->queries);

@@ -120,7 +120,7 @@ static cleave_status_t check_pooling(analysis_t *analysis, node_t *node, onednn_
   bool average = onednn_node_is(node, "AveragePool");
   if (average && cleave_view_int(node, "ceil_mode", 0) != 0 &&
       cleave_view_int(node, "count_include_pad", 0) != 0) {
-    return refuse(analysis, node, "ceil_mode together with count_include_pad");
+    return refuse(analysis, node, "ceil_mode and count_include_pad are both set");
   }
   return onednn_window_check(node, x.rank - 2, analysis->message);
 }
@@ -167,7 +167,7 @@ static cleave_status_t check_softmax(analysis_t *analysis, node_t *node, onednn_
     return refuse(analysis, node, "its axis is out of range");
   }
   if (flattens && axis != x.rank - 1) {
-    return refuse(analysis, node, "before version 13, over several dimensions");
+    return refuse(analysis, node, "before opset 13 it is over several dimensions");
   }
   return CLEAVE_OK;
 }
@@ -296,7 +296,7 @@ static cleave_status_t check_slice(analysis_t *analysis, node_t *node, onednn_ke
       if (list[k] > 1 && axis > 0 &&
           (y.rank != x.rank || x.dims[axis] < 0 || y.dims[axis] < 0 ||
            (y.dims[axis] > 0 && list[k] > x.dims[axis] / y.dims[axis]))) {
-        return refuse(analysis, node, "steps that do not divide a row, as a view");
+        return refuse(analysis, node, "its steps do not divide a row, so that it is no view");
       }
     }
   }
@@ -308,7 +308,7 @@ static cleave_status_t check_gather(analysis_t *analysis, node_t *node, onednn_k
   const cleave_value_view_t *index = cleave_view_input(analysis->region, node, 1);
   double one = 0;
   if (index == NULL || !onednn_scalar(index, &one)) {
-    return refuse(analysis, node, "oneDNN gathers only one constant index, as a view");
+    return refuse(analysis, node, "only a Gather of one constant index is a view");
   }
   onednn_shape_t x = input_shape(analysis, node, 0);
   return x.rank >= 1 && onednn_axis(cleave_view_int(node, "axis", 0), x.rank) >= 0
@@ -367,7 +367,7 @@ static cleave_status_t check_images(analysis_t *analysis, node_t *node, uint32_t
   onednn_shape_t x = input_shape(analysis, node, index);
   return x.rank >= least && x.rank <= 5
              ? CLEAVE_OK
-             : refuse(analysis, node, "the rank of its images is not known, or not taken");
+             : refuse(analysis, node, "the rank of its images is unknown, or not supported");
 }
 
 static cleave_status_t check_weights_gradient(analysis_t *analysis, node_t *node, onednn_kernel_t *kernel) {
@@ -386,7 +386,7 @@ static cleave_status_t check_pooling_gradient(analysis_t *analysis, node_t *node
   (void)kernel;
   ONEDNN_TRY(check_images(analysis, node, 0, 3));
   if (cleave_view_int(node, "ceil_mode", 0) != 0 && cleave_view_int(node, "count_include_pad", 0) != 0) {
-    return refuse(analysis, node, "ceil_mode together with count_include_pad");
+    return refuse(analysis, node, "ceil_mode and count_include_pad are both set");
   }
   return onednn_window_check(node, input_shape(analysis, node, 0).rank - 2, analysis->message);
 }

@@ -303,7 +303,7 @@ static cleave_status_t append_normalize(onednn_unit_t *unit, uint32_t index, uin
   const cleave_node_view_t *node = &region->nodes[index];
   cleave_message_t *message = unit->analysis->message;
   if (cleave_view_int(node, "training_mode", 0) != 0) {
-    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "BatchNormalization '%s': in training mode",
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "BatchNormalization '%s': it is in training mode",
                        onednn_node_name(node));
   }
   if (node->input_count < 5 || node->inputs[0] != current) {

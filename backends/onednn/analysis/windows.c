@@ -25,8 +25,8 @@ static cleave_status_t check_list(const cleave_node_view_t *node, const char *na
   for (uint32_t k = 0; k < count; k++) {
     if (list[k] < least || list[k] > largest) {
       return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
-                         "%s '%s': %s has %lld, which oneDNN does not take", node->op, onednn_node_name(node),
-                         name, (long long)list[k]);
+                         "%s '%s': %s has %lld, which oneDNN does not support", node->op,
+                         onednn_node_name(node), name, (long long)list[k]);
     }
   }
   return CLEAVE_OK;
@@ -329,7 +329,7 @@ static cleave_status_t check_scales(const cleave_region_view_t *region, const cl
   for (int32_t d = 0; d < in->rank; d++) {
     bool exact = fabs((double)in->dims[d] * list[d] - (double)out->dims[d]) < 1e-4;
     if (in->dims[d] < 0 || out->dims[d] < 0 ? list[d] != floor(list[d]) : !exact) {
-      return refuse(node, "a scale that is not the quotient of the sizes", message);
+      return refuse(node, "a scale is not the quotient of the sizes", message);
     }
   }
   return CLEAVE_OK;
@@ -365,7 +365,7 @@ cleave_status_t onednn_resize_check(const cleave_region_view_t *region, const cl
   bool linear = strcmp(mode, "linear") == 0;
   ONEDNN_TRY(check_scales(region, node, &in, &out, message));
   if (!linear && strcmp(mode, "nearest") != 0) {
-    return refuse(node, "a mode other than nearest and linear", message);
+    return refuse(node, "its mode is neither nearest nor linear", message);
   }
   if (!half_pixel && (linear || strcmp(transform, "asymmetric") != 0)) {
     return refuse(node, "oneDNN samples at half-pixel centres", message);
@@ -373,7 +373,7 @@ cleave_status_t onednn_resize_check(const cleave_region_view_t *region, const cl
   for (int32_t d = 0; d < in.rank; d++) {
     bool known = in.dims[d] >= 0 && out.dims[d] >= 0;
     if (d < 2 && known && in.dims[d] != out.dims[d]) {
-      return refuse(node, "batch or channels change", message);
+      return refuse(node, "the batch or the channels change size", message);
     }
     if (d < 2) {
       continue;
@@ -383,7 +383,7 @@ cleave_status_t onednn_resize_check(const cleave_region_view_t *region, const cl
     int64_t to = known ? out.dims[d] : from * whole_scale(region, node, d);
     bool one_pixel = strcmp(transform, "pytorch_half_pixel") == 0 && to == 1 && from != 1;
     if (!linear && (to < 1 || to > most_nearest)) {
-      return refuse(node, "sizes that are unknown or too large for nearest", message);
+      return refuse(node, "its sizes are unknown, or too large for nearest", message);
     }
     if (one_pixel || (!linear && !nearest_agrees(node, from, to))) {
       return refuse(node, "its rounding differs from oneDNN's", message);

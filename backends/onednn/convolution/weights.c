@@ -52,7 +52,7 @@ cleave_status_t onednn_convolution_window(onednn_plan_t *plan, const onednn_kern
   const int64_t *extra = NULL;
   if (kernel->pad_node != CLEAVE_INDEX_NONE) {
     if (!onednn_pads_of(plan->region, &plan->region->nodes[kernel->pad_node], x->rank, pads)) {
-      return kernel_fail(plan->message, CLEAVE_ERROR_INTERNAL, "the pads of '%s' are gone",
+      return kernel_fail(plan->message, CLEAVE_ERROR_INTERNAL, "the pads of '%s' are missing",
                          onednn_node_name(node));
     }
     extra = pads + 2;

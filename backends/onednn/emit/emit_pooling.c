@@ -66,7 +66,7 @@ static cleave_status_t describe_window(onednn_plan_t *plan, const onednn_kernel_
   bool include_padding = y != NULL && cleave_view_int(node, "count_include_pad", 0) != 0;
   if (y != NULL && kernel->pad_node != CLEAVE_INDEX_NONE) {
     if (!onednn_pads_of(plan->region, &plan->region->nodes[kernel->pad_node], x->rank, pads)) {
-      return kernel_fail(plan->message, CLEAVE_ERROR_INTERNAL, "the pads of '%s' are gone",
+      return kernel_fail(plan->message, CLEAVE_ERROR_INTERNAL, "the pads of '%s' are missing",
                          onednn_node_name(node));
     }
     extra = pads + 2;

@@ -178,11 +178,11 @@ cleave_status_t onednn_check_size(const cleave_value_view_t *value, cleave_messa
                          value->name, (int)d);
     }
     if (dim == 0) {
-      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "value '%s': a tensor without elements",
-                         value->name);
+      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "value '%s': it has no elements", value->name);
     }
     if (dim > limit / count) {
-      return kernel_fail(message, CLEAVE_ERROR_LIMIT, "value '%s': more than 2^44 elements", value->name);
+      return kernel_fail(message, CLEAVE_ERROR_LIMIT, "value '%s': it has more than 2^44 elements",
+                         value->name);
     }
     count *= dim;
   }

@@ -103,8 +103,8 @@ UNIT_TEST(what_is_wrong_gets_its_line) {
   check_refused("%2 = cast str %0", "line 6: expected a dtype, found 'str'");
   check_refused("%2 = LeakyRelu %0", "line 6: expected a number, found ''");
   check_refused("out0 f64 = %0", "line 6: an output of f64 cannot hold a value of f32");
-  check_refused("out0 bool += %1", "line 6: nothing can be added to bools");
-  check_refused("in2 f32 [0 0]", "line 6: axis 0 of an input occurs twice or is none");
+  check_refused("out0 bool += %1", "line 6: an output of bools cannot be added to");
+  check_refused("in2 f32 [0 0]", "line 6: axis 0 of an input occurs twice, or does not exist");
   check_refused("in2 f32 [1 .]", "line 6: an axis of an input is missing: it has 1");
   check_refused("in2 f32 [0]", "line 6: expected an axis or '.', found ']'");
   check_refused("in7 f32 [0 1]", "line 6: expected '%2', found 'in7'");

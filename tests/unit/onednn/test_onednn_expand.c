@@ -171,13 +171,13 @@ UNIT_TEST(refuses_attention_that_primitives_cannot_say) {
     const char *reason;
   } cases[] = {
       {"q [1,4,5,8] = input\nk [1,3,5,8] = input\nv [1,3,5,8] = input\ny [1,4,5,8] = Attention(q, k, v)\n",
-       "heads of keys that serve several heads of queries"},
+       "several heads of queries share one head of keys"},
       {"q [1,2,5,8] = input\nk [1,2,5,8] = input\nv [1,2,5,8] = input\nm i64[5] = 1\n"
        "y [1,2,5,8] = Attention(q, k, v, m)\n",
-       "a mask that is not float32, or of unknown rank"},
+       "its mask is not float32, or its rank is unknown"},
       {"q [1,2,5,8] = input\nk [1,2,5,8] = input\nv [1,2,5,8] = input\np [1,2,3,8] = input\n"
        "y [1,2,5,8] = Attention(q, k, v, -, p, p)\n",
-       "keys of earlier calls, or scores that are used outside"},
+       "it has past keys, or its scores are used outside"},
       {"q [1,2,5,8] = input\nk [1,2,5,6] = input\nv [1,2,5,8] = input\ny [1,2,5,8] = Attention(q, k, v)\n",
        "the sizes of heads do not fit"},
   };

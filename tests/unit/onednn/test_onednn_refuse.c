@@ -185,7 +185,7 @@ UNIT_TEST(refuses_huge_tensors) {
   ck_assert_int_eq(
       onednn.backend->compile(onednn.state, view_builder_region(b), &options, &program, &message),
       CLEAVE_ERROR_LIMIT);
-  ck_assert_str_eq(message.text, "value 'value': more than 2^44 elements");
+  ck_assert_str_eq(message.text, "value 'value': it has more than 2^44 elements");
   view_builder_destroy(b);
   op_backend_destroy(&onednn);
 }
