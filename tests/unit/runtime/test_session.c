@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions: values, memory, aliases, shapes bound by inputs, shapes that depend on data, programs shared by
-// regions, threads, and what is said when something does not fit.
+// Sessions: values, memory, aliases, programs shared by regions, threads, and what is said when something
+// does not fit.
 #include <math.h>
 #include <pthread.h>
 
@@ -14,22 +14,12 @@
 #define FLOATS(...) ((const float[]){__VA_ARGS__})
 #define INTS(...) ((const int64_t[]){__VA_ARGS__})
 
-/* The case of a graph text (all values float32 2x2) with its inputs fed with 1, 2, 3, 4, and so on. */
-static session_case_t from_text(const char *text) {
-  session_case_t c = {.graph = plan_case_graph(text)};
-  for (size_t k = 0; k < c.graph->inputs.count; k++) {
-    float base = (float)k * 4.0f;
-    session_case_feed(&c, 2, DIMS(2, 2), FLOATS(base + 1, base + 2, base + 3, base + 4));
-  }
-  return c;
-}
-
 static const cleave_session_options_t two_threads = {.size = sizeof two_threads, .threads = 2};
 
 // ---- values and memory ----
 
 UNIT_TEST(computes_what_the_operators_say) {
-  session_case_t c = from_text("s = Sub(x, y); n = Neg(s); r = Relu(n); m = MatMul(x, r); -> m, s");
+  session_case_t c = session_case_text("s = Sub(x, y); n = Neg(s); r = Relu(n); m = MatMul(x, r); -> m, s");
   session_case_compile(&c, NULL);
   session_case_run(&c);
   ck_assert_float_eq(session_case_value(&c, 0, 0), 1 * 4 + 2 * 4);
@@ -39,7 +29,7 @@ UNIT_TEST(computes_what_the_operators_say) {
 }
 
 UNIT_TEST(a_chain_of_pointwise_operators_runs_in_one_block) {
-  session_case_t c = from_text(
+  session_case_t c = session_case_text(
       "a = Neg(x); b = Neg(a); d = Neg(b); f = Neg(d); g = Neg(f); h = Neg(g); i = Neg(h); j = Neg(i); -> j");
   session_case_compile(&c, NULL);
   cleave_session_memory_t memory = cleave_session_memory(c.session);
@@ -52,7 +42,8 @@ UNIT_TEST(a_chain_of_pointwise_operators_runs_in_one_block) {
 }
 
 UNIT_TEST(a_value_that_is_read_later_is_not_overwritten) {
-  session_case_t c = from_text("a = Neg(x); b = Neg(a); d = Neg(b); s = Add(a, d); t = Add(s, x); -> t, b");
+  session_case_t c =
+      session_case_text("a = Neg(x); b = Neg(a); d = Neg(b); s = Add(a, d); t = Add(s, x); -> t, b");
   session_case_compile(&c, NULL);
   for (int k = 0; k < 3; k++) {
     session_case_run(&c);
@@ -63,7 +54,7 @@ UNIT_TEST(a_value_that_is_read_later_is_not_overwritten) {
 }
 
 UNIT_TEST(the_users_input_is_never_overwritten) {
-  session_case_t c = from_text("a = Neg(x); b = Neg(a); -> b");
+  session_case_t c = session_case_text("a = Neg(x); b = Neg(a); -> b");
   session_case_compile(&c, NULL);
   session_case_run(&c);
   ck_assert_float_eq(((const float *)c.inputs[0]->data)[3], 4.0f);
@@ -73,7 +64,7 @@ UNIT_TEST(the_users_input_is_never_overwritten) {
 
 UNIT_TEST(values_that_do_not_live_together_share_memory) {
   /* MatMul cannot work in place: two blocks take turns. */
-  session_case_t c = from_text(
+  session_case_t c = session_case_text(
       "a = MatMul(x, y); b = MatMul(a, y); d = MatMul(b, y); f = MatMul(d, y); g = MatMul(f, y); -> g");
   session_case_compile(&c, NULL);
   cleave_session_memory_t memory = cleave_session_memory(c.session);
@@ -83,7 +74,7 @@ UNIT_TEST(values_that_do_not_live_together_share_memory) {
 }
 
 UNIT_TEST(an_input_may_be_replaced_between_runs) {
-  session_case_t c = from_text("a = Neg(x); -> a");
+  session_case_t c = session_case_text("a = Neg(x); -> a");
   session_case_compile(&c, NULL);
   session_case_run(&c);
   float other[5] = {0, 10, 20, 30, 40};
@@ -97,7 +88,7 @@ UNIT_TEST(an_input_may_be_replaced_between_runs) {
 }
 
 UNIT_TEST(one_value_may_be_several_outputs_and_inputs_and_constants_may_be_outputs) {
-  session_case_t c = from_text("a = Neg(x); -> a, x, a, #2.5");
+  session_case_t c = session_case_text("a = Neg(x); -> a, x, a, #2.5");
   session_case_compile(&c, NULL);
   session_case_run(&c);
   ck_assert_float_eq(session_case_value(&c, 0, 1), -2.0f);
@@ -178,211 +169,11 @@ UNIT_TEST(a_reshape_of_an_input_is_copied_where_it_is_an_output) {
   session_case_deinit(&c);
 }
 
-// ---- shapes ----
-
-static session_case_t symbolic_case(void) {
-  session_case_t c = session_case_create();
-  cleave_dim_t n = session_case_symbol(&c, "N");
-  cleave_value_t x = session_case_input(&c, "x", CLEAVE_DTYPE_F32, 2, (cleave_dim_t[]){n, 3});
-  cleave_value_t y = session_case_input(&c, "y", CLEAVE_DTYPE_F32, 2, (cleave_dim_t[]){n, 3});
-  cleave_value_t shape = session_case_node(&c, "Shape", "shape", x, NONE, NONE);
-  cleave_value_t sum = session_case_node(&c, "Add", "sum", x, y, NONE);
-  cleave_value_t flat =
-      session_case_node(&c, "Reshape", "flat", sum, session_case_ints(&c, "all", 1, INTS(-1)), NONE);
-  session_case_output(&c, session_case_node(&c, "Reshape", "out", flat, shape, NONE));
-  session_case_infer(&c);
-  return c;
-}
-
-UNIT_TEST(symbols_are_bound_by_the_inputs) {
-  session_case_t c = symbolic_case();
-  session_case_feed(&c, 2, DIMS(2, 3), FLOATS(1, 2, 3, 4, 5, 6));
-  session_case_feed(&c, 2, DIMS(2, 3), FLOATS(1, 1, 1, 1, 1, 1));
-  session_case_compile(&c, NULL);
-  session_case_run(&c);
-  ck_assert_int_eq(session_case_view(&c, 0).rank, 2);
-  ck_assert_int_eq(session_case_view(&c, 0).dims[0], 2);
-  ck_assert_float_eq(session_case_value(&c, 0, 5), 7.0f);
-  /* Sizes are known now: the chain of shapes is folded, the reshapes are no steps. */
-  ck_assert_uint_eq(cleave_session_step_count(c.session), 1);
-  ck_assert_ptr_ne(cleave_session_graph(c.session), c.graph);
-  ck_assert(cleave_dim_is_symbolic(cleave_graph_value(c.graph, c.graph->inputs.items[0])->dims[0]));
-  session_case_deinit(&c);
-}
-
-UNIT_TEST(symbols_that_one_input_binds_need_not_be_given_for_another) {
-  session_case_t c = symbolic_case();
-  session_case_feed(&c, 2, DIMS(2, 3), FLOATS(1, 2, 3, 4, 5, 6));
-  session_case_feed(&c, 2, DIMS(2, 3), FLOATS(1, 1, 1, 1, 1, 1));
-  const cleave_tensor_view_t *views[] = {&c.views[0], NULL};
-  unit_ok(cleave_session_create_planned(c.graph, NULL, views, 2, NULL, &c.session, e));
-  unit_ok(cleave_session_set_input(c.session, 0, &c.views[0], e));
-  unit_ok(cleave_session_set_input(c.session, 1, &c.views[1], e));
-  session_case_run(&c);
-  ck_assert_float_eq(session_case_value(&c, 0, 5), 7.0f);
-  session_case_deinit(&c);
-}
-
-/* e = a * b + c * d, where only the type of a is known: operands are taken not to broadcast. */
-UNIT_TEST(inputs_of_unknown_shape_have_that_of_what_they_are_combined_with) {
-  session_case_t c = session_case_create();
-  cleave_value_t values[4] = {session_case_input(&c, "a", CLEAVE_DTYPE_F32, 2, DIMS(1, 2))};
-  for (int k = 1; k < 4; k++) {
-    const char *const names[] = {"a", "b", "c", "d"};
-    values[k] = session_case_input(&c, names[k], CLEAVE_DTYPE_UNKNOWN, -1, NULL);
-  }
-  cleave_value_t ab = session_case_node(&c, "Mul", "ab", values[0], values[1], CLEAVE_VALUE_NONE);
-  cleave_value_t cd = session_case_node(&c, "Mul", "cd", values[2], values[3], CLEAVE_VALUE_NONE);
-  session_case_output(&c, session_case_node(&c, "Add", "e", ab, cd, CLEAVE_VALUE_NONE));
-  for (int k = 0; k < 4; k++) {
-    session_case_feed(&c, 2, DIMS(1, 2), FLOATS(1, 3));
-  }
-  unit_ok(cleave_session_create_planned(c.graph, NULL, NULL, 0, NULL, &c.session, e));
-  for (uint32_t k = 0; k < 4; k++) {
-    unit_ok(cleave_session_set_input(c.session, k, &c.views[k], e));
-  }
-  session_case_run(&c);
-  ck_assert_float_eq(session_case_value(&c, 0, 0), 2.0f);
-  ck_assert_float_eq(session_case_value(&c, 0, 1), 18.0f);
-  session_case_deinit(&c);
-}
-
-UNIT_TEST(shapes_that_do_not_fit_the_model_are_refused) {
-  session_case_t c = symbolic_case();
-  session_case_feed(&c, 2, DIMS(2, 3), FLOATS(1, 2, 3, 4, 5, 6));
-  session_case_feed(&c, 2, DIMS(1, 3), FLOATS(1, 1, 1));
-  const cleave_tensor_view_t *views[] = {&c.views[0], &c.views[1]};
-  unit_fails(cleave_session_create_planned(c.graph, NULL, views, 2, NULL, &c.session, e), CLEAVE_ERROR_SHAPE,
-             "input 'y' (number 1): dimension 0 is 1, but N is 2 by an input before it");
-  unit_fails(cleave_session_create_planned(c.graph, NULL, NULL, 0, NULL, &c.session, e), CLEAVE_ERROR_SHAPE,
-             "input 'x' (number 0): the size of dimension 0 (N) is unknown; give it");
-  unit_fails(cleave_session_create_planned(c.graph, NULL, views, 1, NULL, &c.session, e),
-             CLEAVE_ERROR_INVALID_ARGUMENT, "1 inputs are given, the model has 2");
-  cleave_tensor_view_t wrong = c.views[0];
-  views[0] = &wrong;
-  wrong.rank = 1;
-  unit_fails(cleave_session_create_planned(c.graph, NULL, views, 2, NULL, &c.session, e), CLEAVE_ERROR_SHAPE,
-             "input 'x' (number 0): expected rank 2, found rank 1");
-  wrong = c.views[0];
-  wrong.dtype = CLEAVE_DTYPE_I64;
-  unit_fails(cleave_session_create_planned(c.graph, NULL, views, 2, NULL, &c.session, e), CLEAVE_ERROR_SHAPE,
-             "input 'x' (number 0): expected float32, found int64");
-  wrong = c.views[0];
-  wrong.dims = DIMS(2, 4);
-  unit_fails(cleave_session_create_planned(c.graph, NULL, views, 2, NULL, &c.session, e), CLEAVE_ERROR_SHAPE,
-             "input 'x' (number 0): dimension 1 is 4, expected 3");
-  ck_assert_ptr_null(c.session);
-  session_case_deinit(&c);
-}
-
-UNIT_TEST(inputs_that_do_not_fit_the_session_are_refused) {
-  session_case_t c = from_text("a = Neg(x); b = Add(a, y); -> b");
-  const cleave_tensor_view_t *views[] = {&c.views[0], &c.views[1]};
-  unit_ok(cleave_session_create_planned(c.graph, NULL, views, 2, NULL, &c.session, e));
-  cleave_tensor_view_t output;
-  unit_fails(cleave_session_output(c.session, 0, &output, e), CLEAVE_ERROR_INVALID_ARGUMENT,
-             "output 0: no run has succeeded yet");
-  unit_ok(cleave_session_set_input(c.session, 0, &c.views[0], e));
-  unit_fails(cleave_session_run(c.session, e), CLEAVE_ERROR_INVALID_ARGUMENT,
-             "input 'y' (number 1) is not set");
-  unit_fails(cleave_session_set_input(c.session, 2, &c.views[0], e), CLEAVE_ERROR_INVALID_ARGUMENT,
-             "input 2: the model has 2 inputs");
-  cleave_tensor_view_t wrong = c.views[1];
-  wrong.dims = DIMS(2, 3);
-  unit_fails(cleave_session_set_input(c.session, 1, &wrong, e), CLEAVE_ERROR_SHAPE,
-             "input 'y' (number 1): expected float32[2, 2], found float32[2, 3]");
-  wrong = c.views[1];
-  wrong.data = NULL;
-  unit_fails(cleave_session_set_input(c.session, 1, &wrong, e), CLEAVE_ERROR_INVALID_ARGUMENT,
-             "input 1 has no data");
-  wrong = c.views[1];
-  wrong.memory = 1;
-  unit_fails(cleave_session_set_input(c.session, 1, &wrong, e), CLEAVE_ERROR_INVALID_ARGUMENT,
-             "input 1: expected a dense tensor in host memory");
-  wrong.memory = CLEAVE_MEMORY_HOST;
-  wrong.storage = CLEAVE_STORAGE_CSR;
-  unit_fails(cleave_session_set_input(c.session, 1, &wrong, e), CLEAVE_ERROR_INVALID_ARGUMENT,
-             "input 1: expected a dense tensor in host memory");
-  unit_ok(cleave_session_set_input(c.session, 1, &c.views[1], e));
-  unit_ok(cleave_session_run(c.session, e));
-  unit_fails(cleave_session_output(c.session, 1, &output, e), CLEAVE_ERROR_INVALID_ARGUMENT,
-             "output 1: the model has 1 outputs");
-  session_case_deinit(&c);
-}
-
-UNIT_TEST(a_reshape_to_a_shape_that_is_an_input_follows_its_data) {
-  session_case_t c = session_case_create();
-  cleave_value_t x = session_case_input(&c, "x", CLEAVE_DTYPE_F32, 2, DIMS(2, 3));
-  cleave_value_t shape = session_case_input(&c, "shape", CLEAVE_DTYPE_I64, 1, DIMS(2));
-  cleave_value_t y = session_case_node(&c, "Reshape", "y", x, shape, NONE);
-  session_case_output(&c, session_case_node(&c, "Neg", "n", y, NONE, NONE));
-  session_case_infer(&c);
-  session_case_feed(&c, 2, DIMS(2, 3), FLOATS(1, 2, 3, 4, 5, 6));
-  session_case_feed_ints(&c, 1, DIMS(2), INTS(3, 2));
-  session_case_compile(&c, NULL);
-  static const int64_t shapes[][2] = {{3, 2}, {6, 1}, {-1, 2}, {1, 6}};
-  static const int64_t expected[][2] = {{3, 2}, {6, 1}, {3, 2}, {1, 6}};
-  for (int k = 0; k < 4; k++) {
-    memcpy(c.inputs[1]->data, shapes[k], sizeof shapes[k]);
-    session_case_run(&c);
-    cleave_tensor_view_t view = session_case_view(&c, 0);
-    ck_assert_int_eq(view.rank, 2);
-    ck_assert_int_eq(view.dims[0], expected[k][0]);
-    ck_assert_int_eq(view.dims[1], expected[k][1]);
-    ck_assert_float_eq(session_case_value(&c, 0, 5), -6.0f);
-  }
-  uint32_t programs = cleave_session_program_count(c.session);
-  size_t bytes = cleave_session_memory(c.session).dynamic_bytes;
-  for (int k = 0; k < 4; k++) {
-    memcpy(c.inputs[1]->data, shapes[k], sizeof shapes[k]);
-    session_case_run(&c);
-  }
-  ck_assert_uint_eq(cleave_session_program_count(c.session), programs);
-  ck_assert_uint_eq(cleave_session_memory(c.session).dynamic_bytes, bytes);
-  memcpy(c.inputs[1]->data, INTS(4, 2), 16);
-  unit_fails_with(cleave_session_run(c.session, e), CLEAVE_ERROR_SHAPE, "y");
-  cleave_tensor_view_t output;
-  ck_assert_int_ne(cleave_session_output(c.session, 0, &output, NULL), CLEAVE_OK);
-  memcpy(c.inputs[1]->data, INTS(2, 3), 16);
-  session_case_run(&c); /* a failed run leaves the session usable */
-  session_case_deinit(&c);
-}
-
-UNIT_TEST(shapes_that_depend_on_data_flow_downstream) {
-  session_case_t c = session_case_create();
-  cleave_value_t x = session_case_input(&c, "x", CLEAVE_DTYPE_F32, 1, DIMS(6));
-  cleave_value_t twice = session_case_node(&c, "Add", "twice", x, x, NONE);
-  cleave_value_t places = session_case_node(&c, "NonZero", "places", twice, NONE, NONE);
-  cleave_value_t flipped = session_case_node(&c, "Transpose", "flipped", places, NONE, NONE);
-  cleave_value_t found = session_case_node(&c, "GatherND", "found", twice, flipped, NONE);
-  session_case_output(&c, session_case_node(&c, "Neg", "n", found, NONE, NONE));
-  session_case_infer(&c);
-  session_case_feed(&c, 1, DIMS(6), FLOATS(1, 0, 2, 0, 0, 3));
-  session_case_partition(&c, "Add,NonZero,Transpose,GatherND,Neg", "cpu");
-  session_case_compile(&c, NULL);
-  ck_assert_uint_eq(cleave_session_note_count(c.session), 1);
-  ck_assert_str_eq(
-      cleave_session_note(c.session, 0),
-      "region 'island_0': its nodes run one by one on cpu, not as a whole: shapes of node 'places' are "
-      "known only at run time");
-  session_case_run(&c);
-  ck_assert_int_eq(session_case_view(&c, 0).dims[0], 3);
-  ck_assert_float_eq(session_case_value(&c, 0, 2), -6.0f);
-  memcpy(c.inputs[0]->data, FLOATS(1, 2, 3, 4, 5, 6), 24);
-  session_case_run(&c);
-  ck_assert_int_eq(session_case_view(&c, 0).dims[0], 6);
-  ck_assert_float_eq(session_case_value(&c, 0, 5), -12.0f);
-  memset(c.inputs[0]->data, 0, 24);
-  session_case_run(&c);
-  ck_assert_int_eq(session_case_view(&c, 0).dims[0], 0);
-  session_case_deinit(&c);
-}
-
 // ---- programs ----
 
 UNIT_TEST(regions_of_the_same_structure_compile_once) {
   session_case_t c =
-      from_text("a = Exp(x); b = Neg(a); t = Tanh(b); d = Exp(t); f = Neg(d); u = Tanh(f); -> u");
+      session_case_text("a = Exp(x); b = Neg(a); t = Tanh(b); d = Exp(t); f = Neg(d); u = Tanh(f); -> u");
   session_case_partition(&c, "Exp,Neg", "cpu");
   session_case_compile(&c, NULL);
   ck_assert_uint_eq(cleave_session_step_count(c.session), 4);
@@ -397,8 +188,8 @@ UNIT_TEST(regions_of_the_same_structure_compile_once) {
 }
 
 UNIT_TEST(regions_with_different_constants_do_not_share_a_program) {
-  session_case_t c =
-      from_text("a = Exp(x); b = Add(a, #1.0); t = Tanh(b); d = Exp(t); f = Add(d, #2.0); u = Tanh(f); -> u");
+  session_case_t c = session_case_text(
+      "a = Exp(x); b = Add(a, #1.0); t = Tanh(b); d = Exp(t); f = Add(d, #2.0); u = Tanh(f); -> u");
   session_case_partition(&c, "Exp,Add", "cpu");
   session_case_compile(&c, NULL);
   ck_assert_uint_eq(cleave_session_program_count(c.session), 4);
@@ -409,7 +200,7 @@ UNIT_TEST(regions_with_different_constants_do_not_share_a_program) {
 }
 
 UNIT_TEST(what_is_constant_is_computed_once) {
-  session_case_t c = from_text("k = Neg($w); l = Exp(k); s = Add(x, l); -> s");
+  session_case_t c = session_case_text("k = Neg($w); l = Exp(k); s = Add(x, l); -> s");
   session_case_compile(&c, NULL);
   ck_assert_uint_eq(cleave_session_step_count(c.session), 1);
   ck_assert_uint_eq(c.graph->live_node_count, 3); /* the caller's graph is as it was */
@@ -440,8 +231,8 @@ UNIT_TEST(an_operator_that_nothing_runs_is_named) {
 }
 
 UNIT_TEST(a_plan_of_another_graph_is_refused) {
-  session_case_t c = from_text("a = Neg(x); -> a");
-  session_case_t other = from_text("a = Neg(x); -> a");
+  session_case_t c = session_case_text("a = Neg(x); -> a");
+  session_case_t other = session_case_text("a = Neg(x); -> a");
   session_case_partition(&other, "Neg", "cpu");
   unit_fails(cleave_session_create_planned(c.graph, other.plan, NULL, 0, NULL, &c.session, e),
              CLEAVE_ERROR_INVALID_ARGUMENT, "the plan is of another model");
@@ -450,7 +241,7 @@ UNIT_TEST(a_plan_of_another_graph_is_refused) {
 }
 
 UNIT_TEST(a_profiling_session_keeps_times) {
-  session_case_t c = from_text("a = Exp(x); b = Neg(a); t = Tanh(b); -> t");
+  session_case_t c = session_case_text("a = Exp(x); b = Neg(a); t = Tanh(b); -> t");
   session_case_partition(&c, "Exp,Neg", "cpu");
   cleave_session_options_t options = {.size = sizeof options, .threads = 1, .profile = true};
   session_case_compile(&c, &options);
@@ -497,7 +288,7 @@ static void *work(void *context) {
 }
 
 UNIT_TEST(sessions_over_one_graph_may_be_made_and_run_on_several_threads) {
-  session_case_t c = symbolic_case();
+  session_case_t c = session_case_symbolic();
   session_case_feed(&c, 2, DIMS(2, 3), FLOATS(1, 2, 3, 4, 5, 6));
   session_case_feed(&c, 2, DIMS(2, 3), FLOATS(1, 1, 1, 1, 1, 1));
   const cleave_tensor_view_t *views[] = {&c.views[0], &c.views[1]};
@@ -516,7 +307,7 @@ UNIT_TEST(sessions_over_one_graph_may_be_made_and_run_on_several_threads) {
 // ---- failing memory ----
 
 UNIT_TEST(creation_survives_every_allocation_failing) {
-  session_case_t c = symbolic_case();
+  session_case_t c = session_case_symbolic();
   session_case_feed(&c, 2, DIMS(2, 3), FLOATS(1, 2, 3, 4, 5, 6));
   session_case_feed(&c, 2, DIMS(2, 3), FLOATS(1, 1, 1, 1, 1, 1));
   session_case_partition(&c, "Add,Reshape", "cpu");

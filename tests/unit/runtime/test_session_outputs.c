@@ -11,13 +11,9 @@
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})
 #define NONE CLEAVE_VALUE_NONE
 
-/* A case over values of float32 2x2; inputs are 1, 2, 3, 4, and 5, 6, 7, 8. */
+/* Compiled. */
 static session_case_t from_text(const char *text) {
-  session_case_t c = {.graph = plan_case_graph(text)};
-  for (size_t k = 0; k < c.graph->inputs.count; k++) {
-    float base = (float)k * 4.0f;
-    session_case_feed(&c, 2, DIMS(2, 2), (const float[]){base + 1, base + 2, base + 3, base + 4});
-  }
+  session_case_t c = session_case_text(text);
   session_case_compile(&c, NULL);
   return c;
 }

@@ -3,163 +3,8 @@
  * handles that they get can and cannot do. */
 #include "base/text.h"
 #include "cleave/context.h"
-#include "partition/grow/partition.h"
-#include "script/rules/rules.h"
+#include "script_case.h"
 #include "unit.h"
-
-/* ---- graphs ---- */
-
-static cleave_value_t add_input(cleave_graph_t *graph, const char *name, int64_t channels) {
-  const cleave_dim_t dims[4] = {2, channels, 10, 10};
-  cleave_value_t value = CLEAVE_VALUE_NONE;
-  unit_ok(cleave_graph_add_input(graph, name, CLEAVE_DTYPE_F32, 4, dims, &value, e));
-  return value;
-}
-
-static cleave_value_t add_constant(cleave_graph_t *graph, const char *name, int32_t rank, const int64_t *dims,
-                                   double value) {
-  cleave_tensor_t *tensor = NULL;
-  cleave_value_t out = CLEAVE_VALUE_NONE;
-  unit_ok(cleave_tensor_create(CLEAVE_DTYPE_F32, rank, dims, &tensor, e));
-  for (int64_t k = 0; k < tensor->count; k++) {
-    cleave_tensor_set_float(tensor, k, value);
-  }
-  unit_ok(cleave_graph_add_constant(graph, name, tensor, &out, e));
-  cleave_tensor_release(tensor);
-  return out;
-}
-
-/* A node with one output of the same type as the inputs here: [2, channels, 10, 10]. */
-static cleave_value_t add_node(cleave_graph_t *graph, const char *op, const char *name,
-                               const cleave_value_t *inputs, size_t input_count, int64_t channels) {
-  const cleave_dim_t dims[4] = {2, channels, 10, 10};
-  cleave_node_t node = CLEAVE_NODE_NONE;
-  ck_assert_ptr_nonnull(cleave_op_find("", op));
-  unit_ok(cleave_graph_add_node(graph, cleave_op_find("", op), name, inputs, input_count, 1, &node, e));
-  cleave_value_t value = cleave_node_output(graph, node, 0);
-  unit_ok(cleave_graph_set_type(graph, value, CLEAVE_DTYPE_F32, 4, dims, e));
-  unit_ok(cleave_graph_set_value_name(graph, value, name, e));
-  return value;
-}
-
-static cleave_value_t add_unary(cleave_graph_t *graph, const char *op, const char *name, cleave_value_t x) {
-  return add_node(graph, op, name, &x, 1, 3);
-}
-
-static cleave_value_t add_sum(cleave_graph_t *graph, const char *name, cleave_value_t a, cleave_value_t b) {
-  const cleave_value_t inputs[2] = {a, b};
-  return add_node(graph, "Add", name, inputs, 2, 3);
-}
-
-static cleave_graph_t *new_graph(void) {
-  cleave_graph_t *graph = NULL;
-  unit_ok(cleave_graph_create(&graph, e));
-  return graph;
-}
-
-static void finish(cleave_graph_t *graph, cleave_value_t output) {
-  unit_ok(cleave_graph_add_output(graph, "out", output, e));
-}
-
-/* exp -> cos, sin -> add: two ways from exp to add. */
-static cleave_graph_t *diamond(void) {
-  cleave_graph_t *graph = new_graph();
-  cleave_value_t exp = add_unary(graph, "Exp", "exp", add_input(graph, "x", 3));
-  cleave_value_t cos = add_unary(graph, "Cos", "cos", exp);
-  cleave_value_t sin = add_unary(graph, "Sin", "sin", exp);
-  finish(graph, add_sum(graph, "add", cos, sin));
-  return graph;
-}
-
-/* A row of Relu, named r1 .. rN. */
-static cleave_graph_t *row(int count) {
-  cleave_graph_t *graph = new_graph();
-  cleave_value_t value = add_input(graph, "x", 3);
-  for (int k = 1; k <= count; k++) {
-    char name[16];
-    (void)snprintf(name, sizeof name, "r%d", k);
-    value = add_unary(graph, "Relu", name, value);
-  }
-  finish(graph, value);
-  return graph;
-}
-
-/* conv (3x3, group 1, bias) -> relu -> add(x) */
-static cleave_graph_t *convolution(void) {
-  static const int64_t KERNEL[4] = {3, 3, 3, 3};
-  static const int64_t BIAS[1] = {3};
-  static const int64_t PADS[4] = {1, 1, 1, 1};
-  cleave_graph_t *graph = new_graph();
-  cleave_value_t x = add_input(graph, "x", 3);
-  const cleave_value_t inputs[3] = {x, add_constant(graph, "kernel", 4, KERNEL, 0.25),
-                                    add_constant(graph, "bias", 1, BIAS, 1.5)};
-  cleave_value_t conv = add_node(graph, "Conv", "conv", inputs, 3, 3);
-  cleave_node_t node = cleave_value_producer(graph, conv);
-  unit_ok(cleave_graph_set_ints(graph, node, "pads", PADS, 4, e));
-  unit_ok(cleave_graph_set_text(graph, node, "auto_pad", "NOTSET", e));
-  finish(graph, add_sum(graph, "add", add_unary(graph, "Relu", "relu", conv), x));
-  return graph;
-}
-
-/* ---- running rules ---- */
-
-static cleave_rules_t *load(const char *text) {
-  cleave_rules_t *rules = NULL;
-  unit_ok(cleave_rules_load(NULL,
-                            &(cleave_rule_source_t){.path = "r.lua", .text = text, .length = strlen(text)},
-                            NULL, NULL, &rules, e));
-  return rules;
-}
-
-static cleave_status_t partition(const cleave_graph_t *graph, const cleave_rules_t *rules,
-                                 cleave_plan_t **plan, cleave_error_t *error) {
-  uint32_t set_count = 0;
-  const cleave_ruleset_t *sets[1] = {cleave_rules_rulesets(rules, &set_count)};
-  cleave_partition_options_t options = {0};
-  return cleave_partition(graph, sets, 1, &options, plan, error);
-}
-
-/* "exp sin|add": the regions' nodes by name, in the order of the plan. */
-static void describe(const cleave_plan_t *plan, char *out, size_t size) {
-  size_t used = 0;
-  out[0] = '\0';
-  for (uint32_t r = 0; r < plan->region_count; r++) {
-    for (uint32_t k = 0; k < plan->regions[r].node_count; k++) {
-      used += (size_t)snprintf(out + used, size - used, "%s%s", k > 0 ? " " : (r > 0 ? "|" : ""),
-                               cleave_node_name(plan->graph, plan->regions[r].nodes[k]));
-    }
-  }
-}
-
-/* Runs the rules over the graph (destroyed) and compares the regions. */
-static void expect_regions(cleave_graph_t *graph, const char *text, const char *expected) {
-  char found[512];
-  cleave_rules_t *rules = load(text);
-  cleave_plan_t *plan = NULL;
-  unit_ok(partition(graph, rules, &plan, e));
-  describe(plan, found, sizeof found);
-  ck_assert_str_eq(found, expected);
-  cleave_plan_destroy(plan);
-  cleave_rules_destroy(rules);
-  cleave_graph_destroy(graph);
-}
-
-/* Runs a rule that fails; the error is about rule 'g' or 'x'. */
-static void expect_failure(cleave_graph_t *graph, const char *text, cleave_status_t status,
-                           const char *message) {
-  cleave_rules_t *rules = load(text);
-  cleave_plan_t *plan = NULL;
-  cleave_error_t error = CLEAVE_ERROR_INIT;
-  ck_assert_int_eq(partition(graph, rules, &plan, &error), status);
-  ck_assert_ptr_null(plan);
-  ck_assert_str_eq(error.message, message);
-  ck_assert_str_eq(error.rule, strstr(message, "fuse") != NULL ? "x" : "g");
-  cleave_rules_destroy(rules);
-  cleave_graph_destroy(graph);
-}
-
-#define REGION(content) "return ruleset { name = 'r', region 'g' {\n" content "} }"
-#define FUSE(content) "return ruleset { name = 'r', fuse 'x' {\n" content "} }"
 
 /* MXNet's ContainOpSelector as a selector. */
 #define CONTAINS(list)                                                         \
@@ -177,62 +22,64 @@ static void expect_failure(cleave_graph_t *graph, const char *text, cleave_statu
 /* ---- operators and selectors agree ---- */
 
 UNIT_TEST(splits_a_set_that_would_close_a_cycle) {
-  expect_regions(diamond(), REGION("ops = { 'Exp', 'Sin', 'Add' }"), "exp sin|add");
-  expect_regions(diamond(), CONTAINS("'Exp', 'Sin', 'Add'"), "exp sin|add");
-  expect_regions(diamond(), REGION("ops = { 'Exp', 'Cos', 'Add' }"), "exp cos|add");
-  expect_regions(diamond(), CONTAINS("'Exp', 'Cos', 'Add'"), "exp cos|add");
+  script_case_expect(script_case_diamond(), REGION("ops = { 'Exp', 'Sin', 'Add' }"), "exp sin|add");
+  script_case_expect(script_case_diamond(), CONTAINS("'Exp', 'Sin', 'Add'"), "exp sin|add");
+  script_case_expect(script_case_diamond(), REGION("ops = { 'Exp', 'Cos', 'Add' }"), "exp cos|add");
+  script_case_expect(script_case_diamond(), CONTAINS("'Exp', 'Cos', 'Add'"), "exp cos|add");
 }
 
 UNIT_TEST(takes_whole_graphs_and_nothing) {
-  expect_regions(diamond(), CONTAINS("'Exp', 'Sin', 'Cos', 'Add'"), "exp cos sin add");
-  expect_regions(diamond(), REGION("ops = {}"), "");
-  expect_regions(diamond(), CONTAINS(""), "");
-  expect_regions(diamond(), REGION(""), "exp cos sin add");
+  script_case_expect(script_case_diamond(), CONTAINS("'Exp', 'Sin', 'Cos', 'Add'"), "exp cos sin add");
+  script_case_expect(script_case_diamond(), REGION("ops = {}"), "");
+  script_case_expect(script_case_diamond(), CONTAINS(""), "");
+  script_case_expect(script_case_diamond(), REGION(""), "exp cos sin add");
 }
 
 UNIT_TEST(groups_by_number) {
-  expect_regions(row(4), REGION("supported = function(node) return node.name == 'r3' and 1 or 0 end"),
-                 "r1 r2|r3|r4");
-  expect_regions(row(4), REGION("supported = function(node) return node.name ~= 'r2' end"), "r1|r3 r4");
-  expect_regions(row(3), REGION("supported = function() end"), "");
+  script_case_expect(script_case_row(4),
+                     REGION("supported = function(node) return node.name == 'r3' and 1 or 0 end"),
+                     "r1 r2|r3|r4");
+  script_case_expect(script_case_row(4), REGION("supported = function(node) return node.name ~= 'r2' end"),
+                     "r1|r3 r4");
+  script_case_expect(script_case_row(3), REGION("supported = function() end"), "");
 }
 
 /* ---- selectors with state ---- */
 
 UNIT_TEST(makes_a_fresh_selector_for_every_seed) {
   /* each takes two nodes: its state is a local of the function */
-  expect_regions(row(5),
-                 REGION("selector = function()\n"
-                        "  local taken = 0\n"
-                        "  local function take()\n"
-                        "    if taken == 2 then return false end\n"
-                        "    taken = taken + 1\n"
-                        "    return true\n"
-                        "  end\n"
-                        "  return { select = take, select_output = take }\n"
-                        "end"),
-                 "r1 r2|r3 r4|r5");
+  script_case_expect(script_case_row(5),
+                     REGION("selector = function()\n"
+                            "  local taken = 0\n"
+                            "  local function take()\n"
+                            "    if taken == 2 then return false end\n"
+                            "    taken = taken + 1\n"
+                            "    return true\n"
+                            "  end\n"
+                            "  return { select = take, select_output = take }\n"
+                            "end"),
+                     "r1 r2|r3 r4|r5");
 }
 
 UNIT_TEST(filters_what_the_selector_drops) {
-  expect_regions(row(4),
-                 REGION("selector = function()\n"
-                        "  local function yes() return true end\n"
-                        "  return { select = yes, select_input = yes, select_output = yes,\n"
-                        "    filter = function(nodes)\n"
-                        "      local kept = {}\n"
-                        "      for _, node in ipairs(nodes) do\n"
-                        "        if node.name ~= 'r3' then kept[#kept + 1] = node end\n"
-                        "      end\n"
-                        "      return kept\n"
-                        "    end }\n"
-                        "end"),
-                 "r1 r2|r4");
+  script_case_expect(script_case_row(4),
+                     REGION("selector = function()\n"
+                            "  local function yes() return true end\n"
+                            "  return { select = yes, select_input = yes, select_output = yes,\n"
+                            "    filter = function(nodes)\n"
+                            "      local kept = {}\n"
+                            "      for _, node in ipairs(nodes) do\n"
+                            "        if node.name ~= 'r3' then kept[#kept + 1] = node end\n"
+                            "      end\n"
+                            "      return kept\n"
+                            "    end }\n"
+                            "end"),
+                     "r1 r2|r4");
 }
 
 UNIT_TEST(asks_about_neighbours_of_nodes_that_are_in) {
-  expect_regions(
-      diamond(),
+  script_case_expect(
+      script_case_diamond(),
       REGION("selector = function(graph)\n"
              "  assert(graph.node_count == 4 and #graph.nodes == 4)\n"
              "  local inside = {}\n"
@@ -253,31 +100,32 @@ UNIT_TEST(asks_about_neighbours_of_nodes_that_are_in) {
 }
 
 UNIT_TEST(reports_what_is_wrong_with_a_selector) {
-  expect_failure(row(2), REGION("selector = function() return 7 end"), CLEAVE_ERROR_RULE,
-                 "r.lua:1: region 'g': selector returned a number, expected a table with select");
-  expect_failure(row(2), REGION("selector = function() return {} end"), CLEAVE_ERROR_RULE,
-                 "r.lua:1: region 'g': the selector has no function 'select'");
-  expect_failure(
-      row(2), REGION("selector = function() return { selct = function() end } end"), CLEAVE_ERROR_RULE,
+  script_case_fails(script_case_row(2), REGION("selector = function() return 7 end"), CLEAVE_ERROR_RULE,
+                    "r.lua:1: region 'g': selector returned a number, expected a table with select");
+  script_case_fails(script_case_row(2), REGION("selector = function() return {} end"), CLEAVE_ERROR_RULE,
+                    "r.lua:1: region 'g': the selector has no function 'select'");
+  script_case_fails(
+      script_case_row(2), REGION("selector = function() return { selct = function() end } end"),
+      CLEAVE_ERROR_RULE,
       "r.lua:1: region 'g': the selector has an unknown function 'selct' (did you mean 'select'?)");
-  expect_failure(row(2), REGION("selector = function() return { select = function() end } end"),
-                 CLEAVE_ERROR_RULE,
-                 "r.lua:1: region 'g': select returned nothing, expected true or false; at Relu 'r1'");
-  expect_failure(row(2),
-                 REGION("selector = function() return { select = function() return true end,\n"
-                        " filter = function() return 3 end } end"),
-                 CLEAVE_ERROR_RULE,
-                 "r.lua:1: region 'g': filter returned a number, expected a list of nodes; at Relu 'r1'");
-  expect_failure(row(3),
-                 REGION("selector = function(graph) return { select = function() return true end,\n"
-                        " filter = function() return graph.nodes end } end"),
-                 CLEAVE_ERROR_RULE,
-                 "r.lua:1: region 'g': filter returned a node that is not a candidate; at Relu 'r1'");
-  expect_failure(row(3),
-                 REGION("selector = function() return { select = function() return true end,\n"
-                        " select_output = function(node)\n  return node.nme end } end"),
-                 CLEAVE_ERROR_RULE,
-                 "r.lua:4: region 'g': a node has no field 'nme' (did you mean 'name'?); at Relu 'r2'");
+  script_case_fails(script_case_row(2),
+                    REGION("selector = function() return { select = function() end } end"), CLEAVE_ERROR_RULE,
+                    "r.lua:1: region 'g': select returned nothing, expected true or false; at Relu 'r1'");
+  script_case_fails(script_case_row(2),
+                    REGION("selector = function() return { select = function() return true end,\n"
+                           " filter = function() return 3 end } end"),
+                    CLEAVE_ERROR_RULE,
+                    "r.lua:1: region 'g': filter returned a number, expected a list of nodes; at Relu 'r1'");
+  script_case_fails(script_case_row(3),
+                    REGION("selector = function(graph) return { select = function() return true end,\n"
+                           " filter = function() return graph.nodes end } end"),
+                    CLEAVE_ERROR_RULE,
+                    "r.lua:1: region 'g': filter returned a node that is not a candidate; at Relu 'r1'");
+  script_case_fails(script_case_row(3),
+                    REGION("selector = function() return { select = function() return true end,\n"
+                           " select_output = function(node)\n  return node.nme end } end"),
+                    CLEAVE_ERROR_RULE,
+                    "r.lua:4: region 'g': a node has no field 'nme' (did you mean 'name'?); at Relu 'r2'");
 }
 
 UNIT_TEST(runs_the_state_machine_of_convolutions) {
@@ -287,25 +135,26 @@ UNIT_TEST(runs_the_state_machine_of_convolutions) {
   unit_ok(cleave_rules_load(
       NULL, &(cleave_rule_source_t){.path = CLEAVE_SOURCE_DIR "/tests/lua/rules_stateful.lua"}, NULL, NULL,
       &rules, e));
-  cleave_graph_t *graph = new_graph();
-  cleave_value_t x = add_input(graph, "x", 3);
+  cleave_graph_t *graph = script_case_graph();
+  cleave_value_t x = script_case_input(graph, "x", 3);
   static const int64_t KERNEL[4] = {3, 3, 1, 1};
-  cleave_value_t w = add_constant(graph, "w", 4, KERNEL, 1);
+  cleave_value_t w = script_case_constant(graph, "w", 4, KERNEL, 1);
   /* c1 -> a1 -> relu r1 -> c2 (read by r2 and s2): c1 a1 r1 are a region; c2 stands alone and is dropped */
   const cleave_value_t first[2] = {x, w};
   cleave_value_t r1 =
-      add_unary(graph, "Relu", "r1", add_sum(graph, "a1", add_node(graph, "Conv", "c1", first, 2, 3), x));
+      script_case_unary(graph, "Relu", "r1",
+                        script_case_sum(graph, "a1", script_case_node(graph, "Conv", "c1", first, 2, 3), x));
   const cleave_value_t second[2] = {r1, w};
-  cleave_value_t c2 = add_node(graph, "Conv", "c2", second, 2, 3);
-  cleave_value_t r2 = add_unary(graph, "Relu", "r2", c2);
-  cleave_value_t s2 = add_unary(graph, "Sigmoid", "s2", c2);
+  cleave_value_t c2 = script_case_node(graph, "Conv", "c2", second, 2, 3);
+  cleave_value_t r2 = script_case_unary(graph, "Relu", "r2", c2);
+  cleave_value_t s2 = script_case_unary(graph, "Sigmoid", "s2", c2);
   /* c3 -> sigmoid s3 -> relu r3: nothing after an activation */
   const cleave_value_t third[2] = {s2, w};
-  cleave_value_t c3 = add_node(graph, "Conv", "c3", third, 2, 3);
-  cleave_value_t r3 = add_unary(graph, "Relu", "r3", add_unary(graph, "Sigmoid", "s3", c3));
-  finish(graph, add_sum(graph, "end", r2, r3));
-  unit_ok(partition(graph, rules, &plan, e));
-  describe(plan, found, sizeof found);
+  cleave_value_t c3 = script_case_node(graph, "Conv", "c3", third, 2, 3);
+  cleave_value_t r3 = script_case_unary(graph, "Relu", "r3", script_case_unary(graph, "Sigmoid", "s3", c3));
+  script_case_finish(graph, script_case_sum(graph, "end", r2, r3));
+  unit_ok(script_case_partition(graph, rules, &plan, e));
+  script_case_describe(plan, found, sizeof found);
   ck_assert_str_eq(found, "c1 a1 r1|c3 s3");
   cleave_plan_destroy(plan);
   cleave_rules_destroy(rules);
@@ -315,14 +164,15 @@ UNIT_TEST(runs_the_state_machine_of_convolutions) {
 /* ---- errors and budgets ---- */
 
 UNIT_TEST(an_error_in_a_helper_tells_who_called_it_and_for_which_node) {
-  expect_failure(convolution(),
-                 "local function size(node)\n  return node.shape[9] > 2\nend\n"
-                 "local function fits(node)\n  local yes = size(node)\n  return yes\nend\n" FUSE(
-                     "pattern = op { 'Conv', as = 'c' }, where = function(m)\n"
-                     "  local yes = fits(m.c)\n  return yes\nend"),
-                 CLEAVE_ERROR_RULE,
-                 "r.lua:2: fuse 'x': attempt to compare number with nil; called at line 5, from line 10; at "
-                 "Conv 'conv'");
+  script_case_fails(
+      script_case_convolution(),
+      "local function size(node)\n  return node.shape[9] > 2\nend\n"
+      "local function fits(node)\n  local yes = size(node)\n  return yes\nend\n" FUSE(
+          "pattern = op { 'Conv', as = 'c' }, where = function(m)\n"
+          "  local yes = fits(m.c)\n  return yes\nend"),
+      CLEAVE_ERROR_RULE,
+      "r.lua:2: fuse 'x': attempt to compare number with nil; called at line 5, from line 10; at "
+      "Conv 'conv'");
 }
 
 static void keep_lines(void *context, cleave_log_level_t level, const char *line) {
@@ -340,11 +190,11 @@ UNIT_TEST(print_goes_to_the_log_with_rule_and_node) {
       "  print(m.c, m.c.dtype, {})\n  print('two\\nlines\\27[0m')\n"
       "  return true\nend");
   cleave_context_set_log(NULL, keep_lines, &log);
-  cleave_graph_t *graph = convolution();
+  cleave_graph_t *graph = script_case_convolution();
   unit_ok(cleave_rules_load(NULL,
                             &(cleave_rule_source_t){.path = "r.lua", .text = TEXT, .length = sizeof TEXT - 1},
                             NULL, NULL, &rules, e));
-  unit_ok(partition(graph, rules, &plan, e));
+  unit_ok(script_case_partition(graph, rules, &plan, e));
   cleave_context_set_log(NULL, NULL, NULL);
   ck_assert_str_eq(cleave_text_get(&log),
                    "r.lua:1: loading 1 nil\n"
@@ -358,56 +208,65 @@ UNIT_TEST(print_goes_to_the_log_with_rule_and_node) {
 }
 
 UNIT_TEST(ends_with_the_error_of_a_callback) {
-  expect_failure(convolution(),
-                 FUSE("pattern = op { 'Conv', as = 'c' },\nwhere = function(m)\nreturn m.d end"),
-                 CLEAVE_ERROR_RULE,
-                 "r.lua:4: fuse 'x': the pattern has no label 'd' (did you mean 'c'?); at Conv 'conv'");
-  expect_failure(convolution(), FUSE("pattern = op 'Conv', where = function() end"), CLEAVE_ERROR_RULE,
-                 "r.lua:1: fuse 'x': where returned nothing, expected true or false; at Conv 'conv'");
-  expect_failure(
-      convolution(), FUSE("pattern = op 'Conv', where = function() return 'yes' end"), CLEAVE_ERROR_RULE,
+  script_case_fails(script_case_convolution(),
+                    FUSE("pattern = op { 'Conv', as = 'c' },\nwhere = function(m)\nreturn m.d end"),
+                    CLEAVE_ERROR_RULE,
+                    "r.lua:4: fuse 'x': the pattern has no label 'd' (did you mean 'c'?); at Conv 'conv'");
+  script_case_fails(script_case_convolution(), FUSE("pattern = op 'Conv', where = function() end"),
+                    CLEAVE_ERROR_RULE,
+                    "r.lua:1: fuse 'x': where returned nothing, expected true or false; at Conv 'conv'");
+  script_case_fails(
+      script_case_convolution(), FUSE("pattern = op 'Conv', where = function() return 'yes' end"),
+      CLEAVE_ERROR_RULE,
       "r.lua:1: fuse 'x': where returned a string, expected true or false (and why not); at Conv 'conv'");
-  expect_failure(row(2), REGION("review = function() return 5 end"), CLEAVE_ERROR_RULE,
-                 "r.lua:1: region 'g': review returned a number, expected true, false or nodes to keep; at "
-                 "Relu 'r1'");
-  expect_failure(row(2), REGION("selector = function() return { select = function() return 'yes' end } end"),
-                 CLEAVE_ERROR_RULE,
-                 "r.lua:1: region 'g': select returned a string, expected true or false; at Relu 'r1'");
-  expect_failure(
-      convolution(), FUSE("pattern = op 'Conv', where = function() return false, 3 end"), CLEAVE_ERROR_RULE,
+  script_case_fails(
+      script_case_row(2), REGION("review = function() return 5 end"), CLEAVE_ERROR_RULE,
+      "r.lua:1: region 'g': review returned a number, expected true, false or nodes to keep; at "
+      "Relu 'r1'");
+  script_case_fails(script_case_row(2),
+                    REGION("selector = function() return { select = function() return 'yes' end } end"),
+                    CLEAVE_ERROR_RULE,
+                    "r.lua:1: region 'g': select returned a string, expected true or false; at Relu 'r1'");
+  script_case_fails(
+      script_case_convolution(), FUSE("pattern = op 'Conv', where = function() return false, 3 end"),
+      CLEAVE_ERROR_RULE,
       "r.lua:1: fuse 'x': where returned a number as the reason, expected a string; at Conv 'conv'");
-  expect_failure(row(2), REGION("supported = function() return 'yes' end"), CLEAVE_ERROR_RULE,
-                 "r.lua:1: region 'g': supported returned a string, expected false, true, -1 (any group) or "
-                 "a group from 0; at Relu 'r1'");
-  expect_failure(row(2), REGION("supported = function() return -3 end"), CLEAVE_ERROR_RULE,
-                 "r.lua:1: region 'g': supported returned -3, expected false, true, -1 (any group) or a "
-                 "group from 0; at Relu 'r1'");
-  expect_failure(row(2), REGION("review = function(sub)\n return sub.flop end"), CLEAVE_ERROR_RULE,
-                 "r.lua:3: region 'g': a subgraph has no field 'flop' (did you mean 'flops'?); at Relu 'r1'");
-  expect_failure(row(2), REGION("supported = function() error({}) end"), CLEAVE_ERROR_RULE,
-                 "r.lua:2: region 'g': raised a table value instead of a message; at Relu 'r1'");
+  script_case_fails(
+      script_case_row(2), REGION("supported = function() return 'yes' end"), CLEAVE_ERROR_RULE,
+      "r.lua:1: region 'g': supported returned a string, expected false, true, -1 (any group) or "
+      "a group from 0; at Relu 'r1'");
+  script_case_fails(script_case_row(2), REGION("supported = function() return -3 end"), CLEAVE_ERROR_RULE,
+                    "r.lua:1: region 'g': supported returned -3, expected false, true, -1 (any group) or a "
+                    "group from 0; at Relu 'r1'");
+  script_case_fails(
+      script_case_row(2), REGION("review = function(sub)\n return sub.flop end"), CLEAVE_ERROR_RULE,
+      "r.lua:3: region 'g': a subgraph has no field 'flop' (did you mean 'flops'?); at Relu 'r1'");
+  script_case_fails(script_case_row(2), REGION("supported = function() error({}) end"), CLEAVE_ERROR_RULE,
+                    "r.lua:2: region 'g': raised a table value instead of a message; at Relu 'r1'");
 }
 
 UNIT_TEST(ends_runaway_callbacks) {
-  expect_failure(row(2), REGION("supported = function()\n while true do pcall(error) end end"),
-                 CLEAVE_ERROR_LIMIT, "r.lua:3: region 'g': the time budget of 100 ms is spent; at Relu 'r1'");
-  expect_failure(convolution(), FUSE("pattern = op 'Conv', where = function() while true do end end"),
-                 CLEAVE_ERROR_LIMIT, "r.lua:2: fuse 'x': the time budget of 100 ms is spent; at Conv 'conv'");
+  script_case_fails(script_case_row(2), REGION("supported = function()\n while true do pcall(error) end end"),
+                    CLEAVE_ERROR_LIMIT,
+                    "r.lua:3: region 'g': the time budget of 100 ms is spent; at Relu 'r1'");
+  script_case_fails(script_case_convolution(),
+                    FUSE("pattern = op 'Conv', where = function() while true do end end"), CLEAVE_ERROR_LIMIT,
+                    "r.lua:2: fuse 'x': the time budget of 100 ms is spent; at Conv 'conv'");
 }
 
 /* ---- reasons ---- */
 
 UNIT_TEST(keeps_the_reasons_of_where_and_review) {
-  cleave_rules_t *rules = load(
+  cleave_rules_t *rules = script_case_load(
       "return ruleset { name = 'r', backend = 'b',\n"
       "  fuse 'x' { pattern = op { 'Conv', as = 'c' } >> op 'Relu', where = function(m, o)\n"
       "    return m.c.flops > o.least, 'too little to do' end },\n"
       "  region 'g' { ops = { 'Relu' }, review = function(sub)\n"
       "    return sub.node_count > 1, 'only ' .. sub.nodes[1].name end },\n"
       "  options = { least = option.number(1e9) } }");
-  cleave_graph_t *graph = convolution();
+  cleave_graph_t *graph = script_case_convolution();
   cleave_plan_t *plan = NULL;
-  unit_ok(partition(graph, rules, &plan, e));
+  unit_ok(script_case_partition(graph, rules, &plan, e));
   ck_assert_uint_eq(plan->fusion_count, 0);
   ck_assert_uint_eq(plan->region_count, 0);
   ck_assert_uint_eq(plan->note_count, 2);
@@ -425,8 +284,8 @@ UNIT_TEST(keeps_the_reasons_of_where_and_review) {
 /* ---- handles ---- */
 
 UNIT_TEST(shows_nodes_values_and_attributes) {
-  expect_regions(
-      convolution(),
+  script_case_expect(
+      script_case_convolution(),
       FUSE("pattern = op { 'Conv', as = 'c', inputs = { x = any 'x', w = constant 'w' } } >> op { 'Relu', as "
            "= 'a' }\n"
            "  >> maybe(op { 'Tanh', as = 't' }),\n"
@@ -457,24 +316,25 @@ UNIT_TEST(shows_nodes_values_and_attributes) {
 }
 
 UNIT_TEST(shows_the_graph_and_the_subgraph) {
-  expect_regions(convolution(),
-                 REGION("ops = { 'Conv', 'Relu' }, review = function(sub)\n"
-                        "  assert(#sub.nodes == 2 and sub.nodes[2].op == 'Relu' and sub.node_count == 2)\n"
-                        "  assert(#sub.inputs == 1 and sub.inputs[1].name == 'x' and sub.fusion_count == 0)\n"
-                        "  assert(#sub.outputs == 1 and sub.outputs[1].name == 'relu' and sub.flops > 1000)\n"
-                        "  return true\n"
-                        "end"),
-                 "conv relu");
-  expect_regions(convolution(),
-                 REGION("selector = function(graph)\n"
-                        "  local names = {}\n"
-                        "  for node in graph:topological() do names[#names + 1] = node.name end\n"
-                        "  assert(table.concat(names, ' ') == 'conv relu add')\n"
-                        "  assert(#graph.inputs == 1 and graph.outputs[1].producer.op == 'Add')\n"
-                        "  assert(graph.name == '')\n"
-                        "  return { select = function() return false end }\n"
-                        "end"),
-                 "");
+  script_case_expect(
+      script_case_convolution(),
+      REGION("ops = { 'Conv', 'Relu' }, review = function(sub)\n"
+             "  assert(#sub.nodes == 2 and sub.nodes[2].op == 'Relu' and sub.node_count == 2)\n"
+             "  assert(#sub.inputs == 1 and sub.inputs[1].name == 'x' and sub.fusion_count == 0)\n"
+             "  assert(#sub.outputs == 1 and sub.outputs[1].name == 'relu' and sub.flops > 1000)\n"
+             "  return true\n"
+             "end"),
+      "conv relu");
+  script_case_expect(script_case_convolution(),
+                     REGION("selector = function(graph)\n"
+                            "  local names = {}\n"
+                            "  for node in graph:topological() do names[#names + 1] = node.name end\n"
+                            "  assert(table.concat(names, ' ') == 'conv relu add')\n"
+                            "  assert(#graph.inputs == 1 and graph.outputs[1].producer.op == 'Add')\n"
+                            "  assert(graph.name == '')\n"
+                            "  return { select = function() return false end }\n"
+                            "end"),
+                     "");
 }
 
 UNIT_TEST(refuses_misused_handles) {
@@ -502,12 +362,12 @@ UNIT_TEST(refuses_misused_handles) {
                    FUSE("pattern = op { 'Conv', as = 'c', inputs = { x = any 'x' } }, where = function(m) %s "
                         "return true end"),
                    CASES[k].code);
-    expect_failure(convolution(), text, CLEAVE_ERROR_RULE, CASES[k].message);
+    script_case_fails(script_case_convolution(), text, CLEAVE_ERROR_RULE, CASES[k].message);
   }
 }
 
 UNIT_TEST(refuses_handles_that_outlived_their_graph) {
-  cleave_rules_t *rules = load(
+  cleave_rules_t *rules = script_case_load(
       "local kept, match\n"
       "return ruleset { name = 'r', fuse 'x' { pattern = op { 'Conv', as = 'c' }, where = function(m)\n"
       "  if match and m.c.index == 7 then\n"
@@ -518,19 +378,19 @@ UNIT_TEST(refuses_handles_that_outlived_their_graph) {
       "  return true\n"
       "end } }");
   cleave_plan_t *plan = NULL;
-  cleave_graph_t *first = convolution();
-  unit_ok(partition(first, rules, &plan, e));
+  cleave_graph_t *first = script_case_convolution();
+  unit_ok(script_case_partition(first, rules, &plan, e));
   cleave_plan_destroy(plan);
   plan = NULL;
-  unit_ok(partition(first, rules, &plan, e)); /* the same graph: the handle is good */
+  unit_ok(script_case_partition(first, rules, &plan, e)); /* the same graph: the handle is good */
   cleave_plan_destroy(plan);
   plan = NULL;
-  cleave_graph_t *second = row(1);
+  cleave_graph_t *second = script_case_row(1);
   static const int64_t KERNEL[4] = {3, 3, 1, 1};
   const cleave_value_t inputs[2] = {cleave_graph_output(second, 0),
-                                    add_constant(second, "kernel", 4, KERNEL, 1)};
-  finish(second, add_node(second, "Conv", "late", inputs, 2, 3));
-  unit_fails(partition(second, rules, &plan, e), CLEAVE_ERROR_RULE,
+                                    script_case_constant(second, "kernel", 4, KERNEL, 1)};
+  script_case_finish(second, script_case_node(second, "Conv", "late", inputs, 2, 3));
+  unit_fails(script_case_partition(second, rules, &plan, e), CLEAVE_ERROR_RULE,
              "r.lua:6: fuse 'x': this node is no longer valid: it is of another graph, or was removed; at "
              "Conv 'late'");
   cleave_rules_destroy(rules);
@@ -539,11 +399,11 @@ UNIT_TEST(refuses_handles_that_outlived_their_graph) {
 }
 
 UNIT_TEST(refuses_matches_that_outlived_their_call) {
-  cleave_graph_t *graph = new_graph();
-  cleave_value_t x = add_input(graph, "x", 3);
-  finish(graph, add_unary(graph, "Relu", "a", x));
-  finish(graph, add_unary(graph, "Relu", "b", x));
-  expect_failure(
+  cleave_graph_t *graph = script_case_graph();
+  cleave_value_t x = script_case_input(graph, "x", 3);
+  script_case_finish(graph, script_case_unary(graph, "Relu", "a", x));
+  script_case_finish(graph, script_case_unary(graph, "Relu", "b", x));
+  script_case_fails(
       graph,
       "local kept\nreturn ruleset { name = 'r', fuse 'x' { pattern = op { 'Relu', as = 'c' },\n"
       "where = function(m)\n  if kept then return kept.c end\n  kept = m\n  return false\nend } }",
@@ -563,14 +423,14 @@ UNIT_TEST(survives_every_failing_allocation) {
       "== n[1] end,\n"
       "  select_output = function() return true end, filter = function(nodes) return nodes end } end,\n"
       "  review = function(sub) return #sub.nodes == 3 end } }";
-  cleave_graph_t *graph = convolution();
+  cleave_graph_t *graph = script_case_convolution();
   cleave_status_t status = CLEAVE_ERROR_OUT_OF_MEMORY;
   for (int64_t k = 0; status != CLEAVE_OK; k++) {
-    cleave_rules_t *rules = load(TEXT); /* fresh, so that nothing is cached */
+    cleave_rules_t *rules = script_case_load(TEXT); /* fresh, so that nothing is cached */
     cleave_plan_t *plan = NULL;
     cleave_error_t error = CLEAVE_ERROR_INIT;
     (void)cleave_memory_fail_after(k);
-    status = partition(graph, rules, &plan, &error);
+    status = script_case_partition(graph, rules, &plan, &error);
     (void)cleave_memory_fail_after(-1);
     ck_assert_msg(status == CLEAVE_OK || status == CLEAVE_ERROR_OUT_OF_MEMORY, "%s", error.message);
     ck_assert((plan != NULL) == (status == CLEAVE_OK));

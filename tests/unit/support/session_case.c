@@ -143,3 +143,28 @@ float session_case_value(const session_case_t *c, uint32_t output, int64_t index
   ck_assert_int_lt(index, cleave_view_element_count(&view));
   return ((const float *)view.data)[index];
 }
+
+session_case_t session_case_text(const char *text) {
+  session_case_t c = {.graph = plan_case_graph(text)};
+  for (size_t k = 0; k < c.graph->inputs.count; k++) {
+    float base = (float)k * 4.0f;
+    session_case_feed(&c, 2, ((const int64_t[]){2, 2}),
+                      ((const float[]){base + 1, base + 2, base + 3, base + 4}));
+  }
+  return c;
+}
+
+session_case_t session_case_symbolic(void) {
+  session_case_t c = session_case_create();
+  cleave_dim_t n = session_case_symbol(&c, "N");
+  cleave_value_t x = session_case_input(&c, "x", CLEAVE_DTYPE_F32, 2, (cleave_dim_t[]){n, 3});
+  cleave_value_t y = session_case_input(&c, "y", CLEAVE_DTYPE_F32, 2, (cleave_dim_t[]){n, 3});
+  cleave_value_t shape = session_case_node(&c, "Shape", "shape", x, CLEAVE_VALUE_NONE, CLEAVE_VALUE_NONE);
+  cleave_value_t sum = session_case_node(&c, "Add", "sum", x, y, CLEAVE_VALUE_NONE);
+  cleave_value_t flat =
+      session_case_node(&c, "Reshape", "flat", sum, session_case_ints(&c, "all", 1, ((const int64_t[]){-1})),
+                        CLEAVE_VALUE_NONE);
+  session_case_output(&c, session_case_node(&c, "Reshape", "out", flat, shape, CLEAVE_VALUE_NONE));
+  session_case_infer(&c);
+  return c;
+}

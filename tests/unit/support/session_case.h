@@ -23,6 +23,10 @@ typedef struct session_case {
 
 /* A graph without nodes. */
 session_case_t session_case_create(void);
+/* A graph text (plan_case.h; all values float32 2x2) with its inputs fed with 1, 2, 3, 4, and so on. */
+session_case_t session_case_text(const char *text);
+/* x and y of [N, 3], whose sum is reshaped to one dimension and back to the shape of x. */
+session_case_t session_case_symbolic(void);
 void session_case_deinit(session_case_t *c);
 
 /* Graph parts. Negative dims are unknown; `names` of symbols may be NULL. */
