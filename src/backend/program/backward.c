@@ -54,33 +54,6 @@ cleave_status_t cleave_backward_has(cleave_backward_t *backward, const cleave_gr
   return *out_has ? CLEAVE_OK : record(backward, NULL, backend, HAS_NONE, error);
 }
 
-static cleave_status_t build_view(question_t *question, const cleave_plan_t *plan, uint32_t index,
-                                  cleave_error_t *error) {
-  const cleave_plan_region_t *region = &plan->regions[index];
-  cleave_view_fusion_t *fusions =
-      cleave_arena_allocate(&question->arena, (size_t)region->fusion_count + 1, sizeof *fusions);
-  CLEAVE_TRY_MEMORY(fusions, error);
-  for (uint32_t k = 0; k < region->fusion_count; k++) {
-    const cleave_plan_fusion_t *fusion = &plan->fusions[region->fusions[k]];
-    fusions[k] = (cleave_view_fusion_t){.rule = plan->rules[fusion->rule].name,
-                                        .nodes = fusion->nodes,
-                                        .labels = fusion->labels,
-                                        .node_count = fusion->node_count,
-                                        .attributes = fusion->attributes,
-                                        .attribute_count = fusion->attribute_count};
-  }
-  const cleave_view_request_t request = {.name = region->name,
-                                         .rule = plan->rules[region->rule].name,
-                                         .nodes = region->nodes,
-                                         .node_count = region->node_count,
-                                         .fusions = fusions,
-                                         .fusion_count = region->fusion_count,
-                                         .attributes = region->attributes,
-                                         .attribute_count = region->attribute_count,
-                                         .takes_sparse = question->handle->backend->takes_sparse};
-  return cleave_view_build(&question->builder, &request, &question->arena, &question->view, error);
-}
-
 /* Asks, and hands over the results of all that is wanted. CLEAVE_ERROR_UNSUPPORTED: refused. */
 static cleave_status_t ask_backend(question_t *question, cleave_editor_t *editor, cleave_message_t *reason,
                                    cleave_error_t *error) {
@@ -134,7 +107,9 @@ static cleave_status_t ask(void *context, cleave_editor_t *editor, const cleave_
     return record(backward, region, region->backend, HAS_NONE, error);
   }
   cleave_view_builder_init(&question.builder, editor->graph);
-  cleave_status_t status = build_view(&question, backward->plan, call->region, error);
+  cleave_status_t status =
+      cleave_view_build_part(&question.builder, backward->plan, call->region, CLEAVE_INDEX_NONE,
+                             question.handle->backend->takes_sparse, &question.arena, &question.view, error);
   status = status == CLEAVE_OK ? ask_backend(&question, editor, &reason, error) : status;
   cleave_view_builder_deinit(&question.builder);
   cleave_arena_deinit(&question.arena);

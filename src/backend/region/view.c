@@ -344,3 +344,29 @@ cleave_status_t cleave_view_build(cleave_view_builder_t *builder, const cleave_v
   }
   return status;
 }
+
+// Wide: a part of a plan, and what becomes of it.
+cleave_status_t cleave_view_build_part(cleave_view_builder_t *builder, const cleave_plan_t *plan,
+                                       uint32_t region_index, uint32_t fusion, bool takes_sparse,
+                                       cleave_arena_t *arena, cleave_view_t *out_view,
+                                       cleave_error_t *error) {
+  const cleave_plan_region_t *region = &plan->regions[region_index];
+  bool is_fusion = fusion != CLEAVE_INDEX_NONE;
+  uint32_t count = is_fusion ? 1 : region->fusion_count;
+  cleave_view_fusion_t *fusions = cleave_arena_allocate(arena, (size_t)count + 1, sizeof *fusions);
+  CLEAVE_TRY_MEMORY(fusions, error);
+  for (uint32_t k = 0; k < count; k++) {
+    fusions[k] = cleave_view_fusion(plan, &plan->fusions[is_fusion ? fusion : region->fusions[k]]);
+  }
+  const cleave_view_request_t request = {
+      .name = region->name,
+      .rule = plan->rules[is_fusion ? plan->fusions[fusion].rule : region->rule].name,
+      .nodes = is_fusion ? fusions[0].nodes : region->nodes,
+      .node_count = is_fusion ? fusions[0].node_count : region->node_count,
+      .fusions = fusions,
+      .fusion_count = count,
+      .attributes = region->attributes,
+      .attribute_count = region->attribute_count,
+      .takes_sparse = takes_sparse};
+  return cleave_view_build(builder, &request, arena, out_view, error);
+}

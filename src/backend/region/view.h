@@ -70,6 +70,12 @@ void cleave_view_builder_deinit(cleave_view_builder_t *builder);
 CLEAVE_STATUS cleave_view_build(cleave_view_builder_t *builder, const cleave_view_request_t *request,
                                 cleave_arena_t *arena, cleave_view_t *out_view, cleave_error_t *error);
 
+/* The view of a region of a plan with its fusions, or of one of its fusions alone (CLEAVE_INDEX_NONE: the
+ * region). */
+CLEAVE_STATUS cleave_view_build_part(cleave_view_builder_t *builder, const cleave_plan_t *plan,
+                                     uint32_t region, uint32_t fusion, bool takes_sparse,
+                                     cleave_arena_t *arena, cleave_view_t *out_view, cleave_error_t *error);
+
 /* region_hash.c: of structure, attributes, shapes, dtypes; a pure function of the view, and cheap. */
 uint64_t cleave_region_hash(const cleave_region_view_t *region);
 

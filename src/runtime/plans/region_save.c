@@ -21,27 +21,6 @@ const char *cleave_plan_region_backend(const cleave_plan_t *plan, uint32_t index
   return index < plan->region_count ? plan->regions[index].backend : "";
 }
 
-static cleave_status_t build_view(const cleave_plan_t *plan, uint32_t index, cleave_view_builder_t *builder,
-                                  cleave_arena_t *arena, cleave_view_t *out_view, cleave_error_t *error) {
-  const cleave_plan_region_t *region = &plan->regions[index];
-  cleave_view_fusion_t *fusions =
-      cleave_arena_allocate(arena, (size_t)region->fusion_count + 1, sizeof *fusions);
-  CLEAVE_TRY_MEMORY(fusions, error);
-  for (uint32_t k = 0; k < region->fusion_count; k++) {
-    const cleave_plan_fusion_t *fusion = &plan->fusions[region->fusions[k]];
-    fusions[k] = cleave_view_fusion(plan, fusion);
-  }
-  cleave_view_request_t request = {.name = region->name,
-                                   .rule = plan->rules[region->rule].name,
-                                   .nodes = region->nodes,
-                                   .node_count = region->node_count,
-                                   .fusions = fusions,
-                                   .fusion_count = region->fusion_count,
-                                   .attributes = region->attributes,
-                                   .attribute_count = region->attribute_count};
-  return cleave_view_build(builder, &request, arena, out_view, error);
-}
-
 cleave_status_t cleave_plan_print_region(const cleave_plan_t *plan, uint32_t index,
                                          const cleave_region_json_options_t *options, cleave_text_t *text,
                                          cleave_error_t *error) {
@@ -52,7 +31,8 @@ cleave_status_t cleave_plan_print_region(const cleave_plan_t *plan, uint32_t ind
   own.backend = plan->regions[index].backend;
   own.dims = plan->graph->dims;
   cleave_view_builder_init(&builder, plan->graph);
-  cleave_status_t status = build_view(plan, index, &builder, &arena, &view, error);
+  cleave_status_t status =
+      cleave_view_build_part(&builder, plan, index, CLEAVE_INDEX_NONE, false, &arena, &view, error);
   CLEAVE_THEN(status, cleave_region_json_print(&view.region, &own, text, error));
   cleave_view_builder_deinit(&builder);
   cleave_arena_deinit(&arena);

@@ -39,28 +39,13 @@ static cleave_status_t build_view(verifier_t *verifier, cleave_verify_kind_t kin
                                   item_set_t *set, cleave_error_t *error) {
   const cleave_plan_t *plan = verifier->plan;
   bool is_fusion = kind == CLEAVE_VERIFY_FUSION;
-  set->region = &plan->regions[is_fusion ? plan->fusions[index].region : index];
-  set->backend = set->region->backend;
-  uint32_t count = is_fusion ? 1 : set->region->fusion_count;
-  cleave_view_fusion_t *fusions = cleave_arena_allocate(&verifier->arena, (size_t)count + 1, sizeof *fusions);
-  CLEAVE_TRY_MEMORY(fusions, error);
-  for (uint32_t k = 0; k < count; k++) {
-    const cleave_plan_fusion_t *fusion = &plan->fusions[is_fusion ? index : set->region->fusions[k]];
-    fusions[k] = cleave_view_fusion(plan, fusion);
-  }
-  uint32_t rule = is_fusion ? plan->fusions[index].rule : set->region->rule;
+  uint32_t region = is_fusion ? plan->fusions[index].region : index;
   const cleave_backend_handle_t *handle = NULL;
+  set->region = &plan->regions[region];
+  set->backend = set->region->backend;
   CLEAVE_TRY(cleave_registry_find(plan->graph->context, set->backend, &handle, error));
-  cleave_view_request_t request = {.name = set->region->name,
-                                   .rule = plan->rules[rule].name,
-                                   .nodes = is_fusion ? fusions[0].nodes : set->region->nodes,
-                                   .node_count = is_fusion ? fusions[0].node_count : set->region->node_count,
-                                   .fusions = fusions,
-                                   .fusion_count = count,
-                                   .attributes = set->region->attributes,
-                                   .attribute_count = set->region->attribute_count,
-                                   .takes_sparse = handle->backend->takes_sparse};
-  return cleave_view_build(&verifier->views, &request, &verifier->arena, &set->view, error);
+  return cleave_view_build_part(&verifier->views, plan, region, is_fusion ? index : CLEAVE_INDEX_NONE,
+                                handle->backend->takes_sparse, &verifier->arena, &set->view, error);
 }
 
 static bool is_static(const item_set_t *set) {
