@@ -50,6 +50,9 @@ void cuda_dense_strides(int32_t rank, const int64_t *dims, int64_t *out_strides)
 /* Product of sizes. */
 int64_t cuda_product_of(const int64_t *dims, int32_t count);
 
+/* "typedef u32 element;": elements of so many bytes, 1 to 16, that are only moved. */
+const char *cuda_word_type(int64_t size);
+
 /* A copy of elements between strided tensors. */
 typedef struct cuda_move {
   const char *label;
@@ -154,6 +157,7 @@ CLEAVE_MUST_USE cleave_status_t cuda_emit_fused_product(cuda_plan_t *plan, const
   X(Gemm, gemm_alone)                           \
   X(MaxPool, pool)                              \
   X(AveragePool, pool)                          \
+  X(LRN, lrn)                                   \
   X(LpPool, pool)                               \
   X(MaxPoolGrad, pool_back)                     \
   X(AveragePoolGrad, pool_back)                 \

@@ -71,7 +71,7 @@ static int64_t widen_elements(cuda_move_t *move) {
   return size;
 }
 
-static const char *element_type(int64_t size) {
+const char *cuda_word_type(int64_t size) {
   return size == 1   ? "typedef u8 element;\n"
          : size == 2 ? "typedef u16 element;\n"
          : size == 4 ? "typedef u32 element;\n"
@@ -93,7 +93,7 @@ static cleave_status_t emit_copy(cuda_plan_t *plan, const cuda_move_t *move, int
                              .pointer_count = 2,
                              .pointers = {move->from, move->to},
                              .block = BLOCK};
-  (void)snprintf(defines, sizeof defines, "%s#define RANK %d\n", element_type(size), (int)move->rank);
+  (void)snprintf(defines, sizeof defines, "%s#define RANK %d\n", cuda_word_type(size), (int)move->rank);
   call.threads = cuda_product_of(move->dims, move->rank);
   add_numbers(&call, &call.threads, 1);
   add_numbers(&call, move->dims, move->rank);
@@ -143,7 +143,7 @@ static cleave_status_t emit_transposed(cuda_plan_t *plan, const cuda_move_t *mov
   add_numbers(&call, rest.dims, rest.rank);
   add_numbers(&call, rest.from_strides, rest.rank);
   add_numbers(&call, rest.to_strides, rest.rank);
-  (void)snprintf(defines, sizeof defines, "%s#define BATCH %d\n", element_type(size), (int)rest.rank);
+  (void)snprintf(defines, sizeof defines, "%s#define BATCH %d\n", cuda_word_type(size), (int)rest.rank);
   call.threads = ((sizes[0] + TILE - 1) / TILE) * ((sizes[1] + TILE - 1) / TILE) *
                  cuda_product_of(rest.dims, rest.rank) * BLOCK;
   return cuda_plan_kernel(plan, &call);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that move elements and compute nothing: all of them are strided copies, or no work at all.
+#include <stdio.h>
 #include <string.h>
 
 #include "emit.h"
@@ -218,10 +219,7 @@ static cleave_status_t emit_fill(cuda_plan_t *plan, const cleave_node_view_t *no
   }
   cuda_kernel_call_t call = {.text = "fill",
                              .label = node->op,
-                             .defines = size == 1   ? "typedef u8 element;\n"
-                                        : size == 2 ? "typedef u16 element;\n"
-                                        : size == 4 ? "typedef u32 element;\n"
-                                                    : "typedef u64 element;\n",
+                             .defines = cuda_word_type((int64_t)size),
                              .threads = cleave_view_element_count(y),
                              .pointer_count = 1,
                              .pointers = {pointer(node->outputs[0])},
@@ -234,39 +232,102 @@ static cleave_status_t emit_fill(cuda_plan_t *plan, const cleave_node_view_t *no
   return cuda_plan_kernel(plan, &call);
 }
 
-/* The value all around, then the tensor inside; what is cut off has negative pads. */
-cleave_status_t cuda_emit_pad(cuda_plan_t *plan, const cleave_node_view_t *node) {
+/* Pads of all axes, those before and those after. */
+static cleave_status_t read_pads(cuda_plan_t *plan, const cleave_node_view_t *node, int64_t *before,
+                                 int64_t *after) {
   const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
-  const cleave_tensor_view_t *value = cuda_input(plan, node, 2);
-  const void *element = value == NULL ? NULL : cuda_plan_data(plan, node->inputs[2]);
   int64_t pads[2 * CLEAVE_MAX_RANK];
   int64_t axes[CLEAVE_MAX_RANK];
   uint32_t count = 0;
   uint32_t axis_count = 0;
+  memset(before, 0, CLEAVE_MAX_RANK * sizeof *before);
+  memset(after, 0, CLEAVE_MAX_RANK * sizeof *after);
   CUDA_TRY(cuda_read_ints(plan, node, 1, pads, 2 * CLEAVE_MAX_RANK, &count));
   CUDA_TRY(cuda_read_ints(plan, node, 3, axes, CLEAVE_MAX_RANK, &axis_count));
-  if (strcmp(cleave_view_string(node, "mode", "constant"), "constant") != 0 || node->input_count < 2) {
-    return cuda_plan_refuse(plan, CLEAVE_REASON_ATTRIBUTE, "mode constant alone is supported");
-  }
-  if (value != NULL && element == NULL) {
-    return cuda_plan_refuse(plan, CLEAVE_REASON_CONSTANT, "its value is not a constant");
-  }
   uint32_t half = count / 2;
-  cuda_move_t move = whole(plan, node, node->inputs[0], node->outputs[0], x);
-  cuda_dense_strides(x->rank, cuda_output(plan, node, 0)->dims, move.to_strides);
   for (uint32_t k = 0; k < half; k++) {
     int64_t axis = axis_count > k ? axes[k] : (int64_t)k;
     axis = axis < 0 ? axis + x->rank : axis;
     if (axis < 0 || axis >= x->rank) {
       return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "an axis is outside of the shape");
     }
-    int64_t before = pads[k];
-    int64_t after = pads[half + k];
-    int64_t size = (int64_t)cleave_dtype_size(x->dtype);
-    move.from.offset += before < 0 ? -before * move.from_strides[axis] * size : 0;
-    move.to.offset += before > 0 ? before * move.to_strides[axis] * size : 0;
-    move.dims[axis] += (before < 0 ? before : 0) + (after < 0 ? after : 0);
-    move.dims[axis] = move.dims[axis] < 0 ? 0 : move.dims[axis];
+    before[axis] = pads[k];
+    after[axis] = pads[half + k];
+  }
+  return CLEAVE_OK;
+}
+
+/* What is left of an axis if negative pads cut off. */
+static int64_t kept_of(int64_t size, int64_t before, int64_t after) {
+  int64_t kept = size + (before < 0 ? before : 0) + (after < 0 ? after : 0);
+  return kept < 0 ? 0 : kept;
+}
+
+/* From the tensor itself, by a kernel. */
+static cleave_status_t pad_from_itself(cuda_plan_t *plan, const cleave_node_view_t *node, int mode,
+                                       const int64_t *before, const int64_t *after) {
+  const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
+  const cleave_tensor_view_t *y = cuda_output(plan, node, 0);
+  int64_t strides[CLEAVE_MAX_RANK];
+  char defines[96];
+  (void)snprintf(defines, sizeof defines, "%s#define MODE %d\n#define RANK %d\n",
+                 cuda_word_type((int64_t)cleave_dtype_size(x->dtype)), mode, (int)x->rank);
+  cuda_kernel_call_t call = {.text = "pad",
+                             .label = node->op,
+                             .defines = defines,
+                             .threads = cleave_view_element_count(y),
+                             .pointer_count = 2,
+                             .pointers = {pointer(node->inputs[0]), pointer(node->outputs[0])},
+                             .block = 256};
+  cuda_dense_strides(x->rank, x->dims, strides);
+  call.is_wide = call.threads > INT32_MAX - 1024 || cleave_view_element_count(x) > INT32_MAX - 1024;
+  call.numbers[0] = call.threads;
+  call.number_count = 1 + 5 * (uint32_t)x->rank;
+  for (int32_t d = 0; d < x->rank; d++) {
+    int64_t *numbers = &call.numbers[1 + d];
+    numbers[0] = y->dims[d];
+    numbers[x->rank] = before[d] > 0 ? before[d] : 0;
+    numbers[2 * x->rank] = kept_of(x->dims[d], before[d], after[d]);
+    numbers[3 * x->rank] = before[d] < 0 ? -before[d] : 0;
+    numbers[4 * x->rank] = strides[d];
+    if (numbers[2 * x->rank] == 0 && call.threads > 0) {
+      return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "there are no elements to fill the border from");
+    }
+  }
+  return cuda_plan_kernel(plan, &call);
+}
+
+/* With a constant: the value everywhere, then the tensor inside. */
+cleave_status_t cuda_emit_pad(cuda_plan_t *plan, const cleave_node_view_t *node) {
+  static const char *const modes[] = {"constant", "edge", "reflect", "wrap"};
+  enum { MODES = sizeof modes / sizeof modes[0] };
+  const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
+  const cleave_tensor_view_t *value = cuda_input(plan, node, 2);
+  const void *element = value == NULL ? NULL : cuda_plan_data(plan, node->inputs[2]);
+  const char *name = cleave_view_string(node, "mode", "constant");
+  int64_t before[CLEAVE_MAX_RANK];
+  int64_t after[CLEAVE_MAX_RANK];
+  int mode = 0;
+  while (mode < MODES && strcmp(modes[mode], name) != 0) {
+    mode++;
+  }
+  if (mode == MODES || node->input_count < 2) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_ATTRIBUTE, "its mode is unknown, or its pads are attributes");
+  }
+  CUDA_TRY(read_pads(plan, node, before, after));
+  if (mode != 0 && x->rank > 0) {
+    return pad_from_itself(plan, node, mode, before, after);
+  }
+  if (value != NULL && element == NULL) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_CONSTANT, "its value is not a constant");
+  }
+  cuda_move_t move = whole(plan, node, node->inputs[0], node->outputs[0], x);
+  cuda_dense_strides(x->rank, cuda_output(plan, node, 0)->dims, move.to_strides);
+  int64_t size = (int64_t)cleave_dtype_size(x->dtype);
+  for (int32_t d = 0; d < x->rank; d++) {
+    move.from.offset += before[d] < 0 ? -before[d] * move.from_strides[d] * size : 0;
+    move.to.offset += before[d] > 0 ? before[d] * move.to_strides[d] * size : 0;
+    move.dims[d] = kept_of(move.dims[d], before[d], after[d]);
   }
   CUDA_TRY(emit_fill(plan, node, element));
   return cuda_emit_move(plan, &move);

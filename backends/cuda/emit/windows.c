@@ -100,11 +100,11 @@ static cleave_status_t check_pool(cuda_plan_t *plan, const cleave_node_view_t *n
     return cuda_plan_refuse(plan, CLEAVE_REASON_ATTRIBUTE,
                             "kernel_shape does not have an entry for each spatial axis");
   }
-  if (node->output_count > 1 && node->outputs[1] != CLEAVE_INDEX_NONE) {
-    return cuda_plan_refuse(plan, CLEAVE_REASON_OPERATOR, "its Indices are read");
+  if (cuda_output(plan, node, 0) == NULL) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_OPERATOR, "only its Indices are used");
   }
   if (!cpu_dtype_is_float(x->dtype) && strcmp(node->op, "MaxPool") != 0) {
-    return cuda_plan_refuse(plan, CLEAVE_REASON_DTYPE, "floats alone are supported");
+    return cuda_plan_refuse(plan, CLEAVE_REASON_DTYPE, "expected floating-point numbers");
   }
   return CLEAVE_OK;
 }
@@ -118,21 +118,61 @@ cleave_status_t cuda_emit_pool(cuda_plan_t *plan, const cleave_node_view_t *node
   CUDA_TRY(check_pool(plan, node));
   CUDA_TRY(cuda_window_read(plan, node, cleave_view_ints(node, "kernel_shape", &count), &window));
   int mode = strcmp(node->op, "MaxPool") == 0 ? 0 : strcmp(node->op, "AveragePool") == 0 ? 1 : 2;
+  bool has_indices = mode == 0 && cuda_output(plan, node, 1) != NULL;
+  int indices = !has_indices ? 0 : cleave_view_int(node, "storage_order", 0) != 0 ? 2 : 1;
   cuda_window_defines(&window, x->dtype, types, sizeof types);
   (void)snprintf(defines, sizeof defines,
-                 "%stypedef %s accumulator;\n#define MODE %d\n#define P %d\n#define COUNTS_BORDER %d\n",
+                 "%stypedef %s accumulator;\n#define MODE %d\n#define P %d\n#define COUNTS_BORDER %d\n"
+                 "#define INDICES %d\n",
                  types, x->dtype == CLEAVE_DTYPE_F64 ? "double" : "float", mode,
-                 (int)cleave_view_int(node, "p", 2), (int)cleave_view_int(node, "count_include_pad", 0));
+                 (int)cleave_view_int(node, "p", 2), (int)cleave_view_int(node, "count_include_pad", 0),
+                 indices);
   cuda_kernel_call_t call = {.text = "pool",
                              .label = node->op,
                              .defines = defines,
-                             .pointer_count = 2,
+                             .pointer_count = has_indices ? 3 : 2,
                              .pointers = {{node->inputs[0], 0}, {node->outputs[0], 0}},
                              .block = BLOCK};
+  if (has_indices) {
+    call.pointers[2] = (cuda_pointer_t){node->outputs[1], 0};
+  }
   call.threads = cleave_view_element_count(cuda_output(plan, node, 0));
   call.is_wide = call.threads > INT32_MAX - 1024 || cleave_view_element_count(x) > INT32_MAX - 1024;
   call.numbers[call.number_count++] = call.threads;
   cuda_window_numbers(&window, &call);
   cuda_window_axes(&window, window.after, &call);
+  return cuda_plan_kernel(plan, &call);
+}
+
+/* ---- windows over channels ---- */
+
+cleave_status_t cuda_emit_lrn(cuda_plan_t *plan, const cleave_node_view_t *node) {
+  const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
+  int64_t size = cleave_view_int(node, "size", 0);
+  if (x->rank < 2 || size < 1 || size > INT32_MAX / 2) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "it has no channels, or no window over them");
+  }
+  if (!cpu_dtype_is_float(x->dtype)) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_DTYPE, "expected floating-point numbers");
+  }
+  char types[256];
+  char defines[448];
+  (void)cuda_text_defines(x->dtype, types, sizeof types);
+  (void)snprintf(defines, sizeof defines,
+                 "%s#define WINDOW %lld\n#define SCALE %.17g\n#define BETA %.17g\n#define BIAS %.17g\n",
+                 types, (long long)size, cleave_view_float(node, "alpha", 1e-4) / (double)size,
+                 cleave_view_float(node, "beta", 0.75), cleave_view_float(node, "bias", 1.0));
+  cuda_kernel_call_t call = {.text = "lrn",
+                             .label = node->op,
+                             .defines = defines,
+                             .threads = cleave_view_element_count(x),
+                             .pointer_count = 2,
+                             .pointers = {{node->inputs[0], 0}, {node->outputs[0], 0}},
+                             .number_count = 3,
+                             .block = BLOCK};
+  call.is_wide = call.threads > INT32_MAX - 1024;
+  call.numbers[0] = call.threads;
+  call.numbers[1] = x->dims[1];
+  call.numbers[2] = cuda_product_of(x->dims + 2, x->rank - 2);
   return cuda_plan_kernel(plan, &call);
 }

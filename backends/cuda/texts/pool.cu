@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Poolings over AXES axes. MODE 0: the largest; 1: the mean; 2: the P-norm. Windows may hang over the border.
+// Poolings over AXES axes. MODE 0: the largest; 1: the mean; 2: the P-norm. Windows may hang over the border. With INDICES 1
+// also where the largest lies in x, the first of equal ones; 2: in x with its spatial axes in the opposite order.
 struct arguments {
   const element *x;
   element *y;
+#if INDICES
+  i64 *indices;
+#endif
   index count;
   WINDOW_FIELDS;
   index after[AXES];
@@ -27,7 +31,7 @@ extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments 
   }
   const element *x = args.x + rest * size;
 #if MODE == 0
-  bool is_first = true;
+  index found = -1;
   number result = 0;
 #else
   accumulator result = 0;
@@ -52,8 +56,10 @@ extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments 
 #if MODE == 0
     if (is_inside) {
       const number value = widen(x[from]);
-      result = is_first || value > result || value != value ? value : result;
-      is_first = false;
+      if (found < 0 || value > result || value != value) {
+        result = value;
+        found = from;
+      }
     }
 #else
     seen += COUNTS_BORDER ? (is_counted ? 1 : 0) : (is_inside ? 1 : 0);
@@ -77,6 +83,20 @@ extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments 
   result = sqrt(result);
 #elif MODE == 2 && P != 1
   result = pow(result, (accumulator)1 / (accumulator)P);
+#endif
+#if INDICES == 2
+  index left = found;
+  index turned = 0;
+#pragma unroll
+  for (int d = AXES - 1; d >= 0; d--) {
+    const index next = left / args.in[d];
+    turned = turned * args.in[d] + left - next * args.in[d];
+    left = next;
+  }
+  found = found < 0 ? found : turned;
+#endif
+#if INDICES
+  args.indices[i] = found < 0 ? (i64)-1 : (i64)rest * size + found;
 #endif
   args.y[i] = narrow((number)result);
 }

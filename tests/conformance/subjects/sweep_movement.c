@@ -105,6 +105,7 @@ static void reshapes(sweep_t *sweep) {
       "Pad(%s, #[0,0,0,0,0,0,0,0])",
       "Pad(%s, #[0,0,1,2,0,0,3,0])",
       "Pad{mode=edge}(%s, #[0,0,1,2,0,0,3,0])",
+      "Pad{mode=wrap}(%s, #[0,1,-1,9,0,0,3,4])",
       "DepthToSpace{blocksize=1}(%s)",
       "SpaceToDepth{blocksize=1}(%s)",
       "Expand(%s, #[2,17,4,5])",

@@ -179,6 +179,10 @@ static void other_poolings(sweep_t *sweep) {
       "MaxPool{kernel_shape=[3,3], strides=[2,2]}(x~[1,3,9,9])",
       "y, i = MaxPool{kernel_shape=[2,2]}(x[1,3,4,4]) -> y, i",
       "y, i = MaxPool{kernel_shape=[2,2]}(x[1,3,4,4]) -> y",
+      "y, i = MaxPool{kernel_shape=[2,3], storage_order=1, strides=[2,1], pads=[1,0,0,1]}(x[2,3,5,7]) -> y, "
+      "i",
+      "y, i = MaxPool{kernel_shape=[2,2,2], storage_order=1, ceil_mode=1, dilations=[1,2,1]}(x[1,2,5,5,4]) "
+      "-> y, i",
       "MaxPool{kernel_shape=[2,2]}(x[0,3,4,4])",
       "MaxPool{kernel_shape=[1,1], strides=[2,2]}(x[2,3,5,5])",
       "AveragePool{kernel_shape=[5,5]}(x[2,3,5,5])",
