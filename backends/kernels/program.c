@@ -158,7 +158,7 @@ cleave_status_t kernel_program_input(kernel_program_t *program, cleave_dtype_t d
   if (program->input_count == KERNEL_MAX_TENSORS) {
     return kernel_fail(message, CLEAVE_ERROR_LIMIT, "more than %d inputs", KERNEL_MAX_TENSORS);
   }
-  kernel_input_t input = {.dtype = dtype};
+  kernel_input_t input = {.dtype = dtype, .along = -1};
   uint32_t seen = 0;
   for (int32_t d = 0; d < program->rank; d++) {
     input.axes[d] = axes[d];
@@ -186,7 +186,7 @@ static bool same_value(const kernel_value_t *a, const kernel_value_t *b) {
          memcmp(a->operands, b->operands, sizeof a->operands) == 0 &&
          memcmp(&a->alpha, &b->alpha, sizeof a->alpha) == 0 &&
          memcmp(&a->beta, &b->beta, sizeof a->beta) == 0 && a->bits == b->bits && a->input == b->input &&
-         a->rounds == b->rounds;
+         a->parts == b->parts && a->along == b->along && a->rounds == b->rounds;
 }
 
 /* Finds the value, or adds it. */
@@ -218,9 +218,68 @@ cleave_status_t kernel_program_load(kernel_program_t *program, uint32_t input, u
   if (input >= program->input_count) {
     return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "input %u does not exist", (unsigned)input);
   }
+  if (program->inputs[input].along >= 0) {
+    return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "input %u is a part of another load",
+                       (unsigned)input);
+  }
   const kernel_value_t value = {
       .op = KERNEL_LOAD, .dtype = kernel_compute_dtype(program->inputs[input].dtype), .input = input};
   return add_value(program, &value, out_value, message);
+}
+
+const kernel_value_t *kernel_program_join_of(const kernel_program_t *program, uint32_t input) {
+  for (uint32_t v = 0; v < program->value_count; v++) {
+    const kernel_value_t *value = &program->values[v];
+    if (value->op == KERNEL_LOAD && input >= value->input && input - value->input < value->parts) {
+      return value;
+    }
+  }
+  return NULL;
+}
+
+static bool is_loaded(const kernel_program_t *program, uint32_t input) {
+  for (uint32_t v = 0; v < program->value_count; v++) {
+    if (program->values[v].op == KERNEL_LOAD && program->values[v].input == input) {
+      return true;
+    }
+  }
+  return program->inputs[input].along >= 0;
+}
+
+cleave_status_t kernel_program_join(kernel_program_t *program, uint32_t first, uint32_t count, int32_t along,
+                                    uint32_t *out_value, cleave_message_t *message) {
+  if (count < 2 || count > program->input_count || first > program->input_count - count || along < 0 ||
+      along >= program->rank) {
+    return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
+                       "%u inputs from %u on, along axis %d, are no load of several", (unsigned)count,
+                       (unsigned)first, (int)along);
+  }
+  for (uint32_t k = first; k < first + count; k++) {
+    const kernel_input_t *input = &program->inputs[k];
+    if (input->dtype != program->inputs[first].dtype) {
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "input %u is %s, expected %s as input %u", (unsigned)k,
+                         kernel_dtype_name(input->dtype), kernel_dtype_name(program->inputs[first].dtype),
+                         (unsigned)first);
+    }
+    if (input->axes[along] < 0) {
+      return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "input %u is repeated along axis %d",
+                         (unsigned)k, (int)along);
+    }
+    if (is_loaded(program, k)) {
+      return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "input %u is a part of another load",
+                         (unsigned)k);
+    }
+  }
+  const kernel_value_t value = {.op = KERNEL_LOAD,
+                                .dtype = kernel_compute_dtype(program->inputs[first].dtype),
+                                .input = first,
+                                .parts = count,
+                                .along = along};
+  TRY(add_value(program, &value, out_value, message));
+  for (uint32_t k = first; k < first + count; k++) {
+    program->inputs[k].along = (int8_t)along;
+  }
+  return CLEAVE_OK;
 }
 
 cleave_status_t kernel_program_constant(kernel_program_t *program, cleave_dtype_t dtype, const void *element,
@@ -336,6 +395,12 @@ cleave_status_t kernel_program_relay(kernel_program_t *program, int32_t rank, co
     return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
                        "a space of rank %d with %d reduced axes does not become one of rank %d",
                        (int)program->rank, (int)program->reduced, (int)rank);
+  }
+  for (uint32_t i = 0; i < program->input_count; i++) {
+    if (program->inputs[i].along >= 0) {
+      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+                         "input %u is a part of a load, which stays in its space", (unsigned)i);
+    }
   }
   for (uint32_t i = 0; i < program->input_count; i++) {
     kernel_input_t *input = &program->inputs[i];

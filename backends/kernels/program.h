@@ -84,7 +84,9 @@ typedef struct kernel_value {
   double alpha;
   double beta;
   uint64_t bits;         /* a constant: its element, from the first byte on */
-  uint32_t input;        /* a load */
+  uint32_t input;        /* a load; of several: the first, the others follow it */
+  uint32_t parts;        /* a load: how many inputs it joins, or 0: it is one tensor */
+  int32_t along;         /* the axis of the space along which they follow each other */
   cleave_dtype_t rounds; /* a cast: F16 or BF16 where it rounds to that; otherwise UNKNOWN */
 } kernel_value_t;
 
@@ -92,6 +94,7 @@ typedef struct kernel_input {
   cleave_dtype_t dtype;
   int32_t rank;
   int8_t axes[CLEAVE_MAX_RANK]; /* per axis of the space: axis of the tensor, or -1: repeated */
+  int8_t along;                 /* the axis along which it is a part of a load, or -1: it is none */
 } kernel_input_t;
 
 typedef struct kernel_output {
@@ -125,6 +128,14 @@ CLEAVE_MUST_USE cleave_status_t kernel_program_input(kernel_program_t *program, 
                                                      cleave_message_t *message);
 CLEAVE_MUST_USE cleave_status_t kernel_program_load(kernel_program_t *program, uint32_t input,
                                                     uint32_t *out_value, cleave_message_t *message);
+/* The inputs from `first` on as one tensor: they follow each other along an axis of the space, with sizes of
+ * their own there that add up to that of the space. They have one dtype, all of them have that axis, and no
+ * other load reads them. */
+CLEAVE_MUST_USE cleave_status_t kernel_program_join(kernel_program_t *program, uint32_t first, uint32_t count,
+                                                    int32_t along, uint32_t *out_value,
+                                                    cleave_message_t *message);
+/* The load of several inputs that has this one as a part; NULL: there is none. */
+const kernel_value_t *kernel_program_join_of(const kernel_program_t *program, uint32_t input);
 /* `element` is one element of the dtype, F16 and BF16 among them. */
 CLEAVE_MUST_USE cleave_status_t kernel_program_constant(kernel_program_t *program, cleave_dtype_t dtype,
                                                         const void *element, uint32_t *out_value,
@@ -157,7 +168,7 @@ static inline cleave_dtype_t kernel_compute_dtype(cleave_dtype_t dtype) {
 
 /* The same program over a space in another order: axis k of the new one is axis axes[k] of the old one, or a
  * part of it. Each old axis occurs at least once, its outer parts before its inner ones; axes of inputs
- * follow in the order of the space. Fails on programs with reductions. */
+ * follow in the order of the space. Fails on programs with reductions or with loads of several inputs. */
 CLEAVE_MUST_USE cleave_status_t kernel_program_relay(kernel_program_t *program, int32_t rank,
                                                      const int32_t *axes, cleave_message_t *message);
 

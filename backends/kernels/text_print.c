@@ -58,7 +58,12 @@ static void print_value(printer_t *printer, const kernel_program_t *program, uin
   const kernel_op_info_t *info = kernel_op_info(value->op);
   print(printer, "%%%u = %s", (unsigned)index, info->name);
   if (value->op == KERNEL_LOAD) {
-    print(printer, " in%u", (unsigned)value->input);
+    for (uint32_t k = 0; k < (value->parts > 0 ? value->parts : 1); k++) {
+      print(printer, " in%u", (unsigned)(value->input + k));
+    }
+    if (value->parts > 0) {
+      print(printer, " along %d", (int)value->along);
+    }
   } else if (value->op == KERNEL_CONSTANT) {
     print(printer, " %s ", kernel_dtype_name(value->dtype));
     print_constant(printer, value);

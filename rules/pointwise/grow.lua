@@ -2,10 +2,12 @@
 -- How a kernel of pointwise operators grows, for the rules of every backend that makes such
 -- kernels: `grower(options, how)` is a selector of fuse rules, by the options max_nodes and
 -- reductions. With `how.reads_views` a kernel takes views in front of it along, which it reads by
--- strides; without, views stay with the backend. `how.primitives` are operators that the backend
--- computes faster by itself, and that no kernel takes. `how.posts` are those that it has in chains:
--- a kernel of such operators alone, none of which is read twice, is left to it. `how.arguments`:
--- a kernel may say where in its rows the largest or smallest element lies.
+-- strides; without, views stay with the backend. `how.join_run`: it reads the parts of a Concat in
+-- front of it where they lie, if they have as many elements in a row on average.
+-- `how.primitives` are operators that the backend computes faster by itself, and that no kernel
+-- takes. `how.posts` are those that it has in chains: a kernel of such operators alone, none of
+-- which is read twice, is left to it. `how.arguments`: a kernel may say where in its rows the
+-- largest or smallest element lies.
 
 local POINTWISE = {}
 for _, name in ipairs {
@@ -33,6 +35,9 @@ local ARGUMENTS = { ArgMax = true, ArgMin = true }
 
 -- Views that would be copies of their own: of one operand, the rest of what they read is constant.
 local VIEWS = { Expand = true, Slice = true, Split = true, Transpose = true }
+
+-- A kernel has 64 inputs at most.
+local MAX_PARTS = 32
 
 -- Operators with an axis, which has to be the last one or the first of the last ones.
 local AXIS = {
@@ -162,6 +167,24 @@ local function is_view(node, reader, space)
     and key(node.shape) ~= nil
 end
 
+-- The axis of a Concat that nobody but `reader` needs and whose parts a kernel of its shape may
+-- read where they lie, with `run` elements of each in a row on average; nil otherwise.
+local function joined_axis(node, reader, space, run)
+  local users, shape = node.users, node.shape
+  if node.domain ~= "" or node.op ~= "Concat" or VIEWS[reader.op] or reader.op == "Concat"
+    or #users ~= 1 or users[1] ~= reader or node.outputs[1].is_output or key(shape) ~= space
+    or #node.inputs < 2 or #node.inputs > MAX_PARTS then
+    return nil
+  end
+  local axis = node.attrs.axis
+  axis = axis < 0 and axis + #shape or axis
+  local inside = 1
+  for k = axis + 1, #shape do
+    inside = inside * shape[k]
+  end
+  return inside >= run * #node.inputs and axis or nil
+end
+
 -- Are all of these among `posts`, with one reader each as far as they are read inside?
 local function is_chain(nodes, posts)
   local inside = {}
@@ -188,9 +211,10 @@ end
 -- outside.
 local function grower(options, how)
   how = how or {}
-  local space, shape, reduced, groups, rows, count, taken, barred
+  local space, shape, reduced, groups, rows, count, taken, barred, joins_channels
   local function start()
     space, shape, reduced, groups, rows, count, taken, barred = nil, nil, 0, nil, nil, 0, {}, {}
+    joins_channels = false
   end
   local function wants(node)
     return is_wanted(node, options, how) and not (how.primitives and how.primitives[node.op])
@@ -204,7 +228,8 @@ local function grower(options, how)
       return false
     end
     local own, axes, _, parts = space_of(node)
-    if own == nil or (axes > 0 and reduced > 0 and (axes ~= reduced or parts ~= groups)) then
+    if own == nil or (axes > 0 and reduced > 0 and (axes ~= reduced or parts ~= groups))
+      or (parts ~= nil and joins_channels) then
       return false
     end
     local is_row = rows ~= nil and axes == 0 and own == rows and own ~= space
@@ -227,6 +252,26 @@ local function grower(options, how)
     end
     return add(input)
   end
+  -- Parts that are views come along with those; all else that makes a part stays outside.
+  local function fits_join(node, input)
+    local axis = how.join_run ~= nil and joined_axis(input, node, space, how.join_run)
+    if not axis or count >= options.max_nodes or barred[input]
+      or (axis == 1 and groups ~= nil) then
+      return false
+    end
+    for _, part in ipairs(input.inputs) do
+      if part.producer ~= nil and taken[part.producer] then
+        return false
+      end
+    end
+    for _, part in ipairs(input.inputs) do
+      if part.producer ~= nil and not VIEWS[part.producer.op] then
+        barred[part.producer] = true
+      end
+    end
+    joins_channels = joins_channels or axis == 1
+    return add(input)
+  end
   start()
   return {
     select = function(node)
@@ -243,7 +288,8 @@ local function grower(options, how)
       return add(node)
     end,
     select_input = function(node, input)
-      return fits_view(node, input) or (not VIEWS[node.op] and fits(input))
+      return fits_view(node, input) or fits_join(node, input)
+        or (not VIEWS[node.op] and node.op ~= "Concat" and fits(input))
     end,
     select_output = function(_, output)
       return fits(output)

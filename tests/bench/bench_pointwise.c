@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs of backends/kernels against a copy of the same inputs and outputs: chains of simple operators over
 // 16M floats, and rows. Medians, and the fastest of each; arguments: threads, runs, a part of
-// the names of what is measured.
+// the names of what is measured ("joined": loads of the parts of a Concat, over the Concat and the kernel).
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static int compare(const void *a, const void *b) {
 
 static const cleave_host_t host = {.size = sizeof(cleave_host_t), .parallel_for = cleave_parallel_for};
 
-enum { MAX_RUNS = 101 };
+enum { MAX_RUNS = 101, MAX_PARTS = 8, GRAIN = 1 << 16 };
 
 static const char *wanted = "";
 
@@ -129,6 +129,141 @@ static void measure_chain(int length, int32_t threads, int runs) {
   measure(name, text, 1, 1 << 24, threads, runs);
 }
 
+/* ---- loads of several inputs ---- */
+
+/* A Concat: [rows, run] of each part to [rows, parts * run]. */
+typedef struct join_copy {
+  float *to;
+  const float *from[MAX_PARTS];
+  int64_t parts;
+  int64_t run;
+} join_copy_t;
+
+static void copy_runs(void *context, int64_t begin, int64_t end) {
+  const join_copy_t *copy = context;
+  for (int64_t k = begin; k < end; k++) {
+    int64_t row = k / copy->parts;
+    memcpy(copy->to + k * copy->run, copy->from[k % copy->parts] + row * copy->run,
+           (size_t)copy->run * sizeof(float));
+  }
+}
+
+typedef struct prepared {
+  kernel_program_t *program;
+  kernel_plan_t *plan;
+  kernel_call_t call;
+} prepared_t;
+
+static prepared_t prepare(const char *inputs, const char *load, const char *rest,
+                          const kernel_tensor_t *tensors, void *const *outputs, int32_t threads) {
+  char text[2048];
+  cleave_message_t message = {.text = ""};
+  prepared_t self = {.call = {.host = &host, .threads = threads, .inputs = tensors, .outputs = outputs}};
+  snprintf(text, sizeof text, "%s%%0 = load %s\n%s", inputs, load, rest);
+  if (kernel_program_read(text, strlen(text), &self.program, &message) != CLEAVE_OK ||
+      kernel_plan_create(self.program, kernel_loops_choose(2), &self.plan, &message) != CLEAVE_OK ||
+      kernel_space(self.plan, tensors, self.call.dims, &message) != CLEAVE_OK) {
+    printf("%s\n%s\n", message.text, text);
+    exit(1);
+  }
+  size_t bytes = kernel_scratch_bytes(self.plan, self.call.dims, threads);
+  self.call.scratch = aligned_alloc(64, (bytes + 63) / 64 * 64);
+  return self;
+}
+
+static void release(prepared_t *self) {
+  free(self->call.scratch);
+  kernel_plan_destroy(self->plan);
+  kernel_program_destroy(self->program);
+}
+
+/* A kernel that loads the parts of a Concat where they lie, over the Concat as a copy and then the kernel. */
+static void measure_join(const char *name, int32_t reduced, const char *rest, int64_t elements, int64_t parts,
+                         int64_t run, int32_t threads, int runs) {
+  char head[64];
+  char inputs[512];
+  char load[128] = "";
+  int64_t rows = elements / (parts * run);
+  int64_t columns = parts * run;
+  if (strstr(name, wanted) == NULL) {
+    return;
+  }
+  const int64_t own[] = {rows, run};
+  const int64_t whole[] = {rows, columns};
+  size_t count = (size_t)(rows * columns);
+  join_copy_t copy = {.parts = parts, .run = run, .to = aligned_alloc(64, count * sizeof(float))};
+  float *result = aligned_alloc(64, count * sizeof(float));
+  float *row = aligned_alloc(64, ((size_t)columns * sizeof(float) + 63) / 64 * 64);
+  kernel_tensor_t tensors[MAX_PARTS + 1];
+  void *outputs[] = {result};
+  int used = 0;
+  for (int64_t k = 0; k < columns; k++) {
+    row[k] = 1.0f + (float)k / (float)columns;
+  }
+  snprintf(head, sizeof head, "kernel rank 2 reduced %d\nin0 f32 [. 0]\n", (int)reduced);
+  used = snprintf(inputs, sizeof inputs, "%s", head);
+  tensors[0] = (kernel_tensor_t){.data = row, .rank = 1, .dims = &whole[1]};
+  for (int64_t p = 0; p < parts; p++) {
+    float *data = aligned_alloc(64, count / (size_t)parts * sizeof(float));
+    for (size_t k = 0; k < count / (size_t)parts; k++) {
+      data[k] = (float)(k % 1000) * 0.001f;
+    }
+    copy.from[p] = data;
+    tensors[p + 1] = (kernel_tensor_t){.data = data, .rank = 2, .dims = own};
+    used += snprintf(inputs + used, sizeof inputs - (size_t)used, "in%d f32 [0 1]\n", (int)p + 1);
+    snprintf(load + strlen(load), sizeof load - strlen(load), "in%d ", (int)p + 1);
+  }
+  snprintf(load + strlen(load), sizeof load - strlen(load), "along 1");
+  const kernel_tensor_t copied[] = {tensors[0], {.data = copy.to, .rank = 2, .dims = whole}};
+  prepared_t joined = prepare(inputs, load, rest, tensors, outputs, threads);
+  snprintf(head + strlen(head), sizeof head - strlen(head), "in1 f32 [0 1]\n");
+  prepared_t plain = prepare(head, "in1", rest, copied, outputs, threads);
+  double times[2][MAX_RUNS];
+  for (int k = -2; k < runs; k++) {
+    double start = now();
+    kernel_run(joined.plan, &joined.call);
+    double middle = now();
+    cleave_parallel_for(threads, rows * parts, run < GRAIN ? GRAIN / run : 1, copy_runs, &copy);
+    kernel_run(plain.plan, &plain.call);
+    if (k >= 0) {
+      times[0][k] = middle - start;
+      times[1][k] = now() - middle;
+    }
+  }
+  for (int k = 0; k < 2; k++) {
+    qsort(times[k], (size_t)runs, sizeof times[k][0], compare);
+  }
+  printf("%-16s %9lld elements, %lld parts of %7lld: joined %9.3f ms  copied %9.3f ms  %5.2f\n", name,
+         (long long)count, (long long)parts, (long long)run, times[0][runs / 2], times[1][runs / 2],
+         times[0][runs / 2] / times[1][runs / 2]);
+  release(&joined);
+  release(&plain);
+  for (int64_t p = 0; p < parts; p++) {
+    free((void *)(uintptr_t)copy.from[p]);
+  }
+  free(copy.to);
+  free(result);
+  free(row);
+}
+
+static void measure_joins(int32_t threads, int runs) {
+  static const char *const relu = "%1 = load in0\n%2 = Mul %0 %1\n%3 = Relu %2\nout0 f32 = %3\n";
+  static const char *const norm =
+      "%1 = load in0\n%2 = ReduceMean %0\n%3 = Sub %0 %2\n%4 = MeanSquare %3\n%5 = Sqrt %4\n%6 = Reciprocal "
+      "%5\n%7 = Mul %3 %6\n%8 = Mul %7 %1\nout0 f32 = %8\n";
+  static const int64_t lengths[] = {4, 8, 16, 32, 64, 128, 512, 3136, 50176};
+  for (int64_t elements = 1 << 20; elements <= 1 << 24; elements *= 16) {
+    for (int64_t parts = 2; parts <= 4; parts += 2) {
+      for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
+        measure_join("joined mul, relu", 0, relu, elements, parts, lengths[k], threads, runs);
+      }
+    }
+  }
+  measure_join("joined norm", 1, norm, 1 << 20, 2, 32, threads, runs);
+  measure_join("joined norm", 1, norm, 1 << 20, 2, 384, threads, runs);
+  measure_join("joined norm", 1, norm, 1 << 22, 2, 4096, threads, runs);
+}
+
 int main(int argc, char **argv) {
   int32_t threads = argc > 1 ? (int32_t)atoi(argv[1]) : 2;
   int runs = argc > 2 ? atoi(argv[2]) : 21;
@@ -167,5 +302,6 @@ int main(int argc, char **argv) {
   "%12 = Mul %6 %11\n%13 = Mul %12 %1\n%14 = Add %13 %2\nout0 f32 = %14\n"
   measure("residual, layer norm", RESIDUAL_NORM, 4096, 768, threads, runs);
   measure("residual, layer norm", RESIDUAL_NORM, 3136, 96, threads, runs);
+  measure_joins(threads, runs);
   return 0;
 }

@@ -154,9 +154,10 @@ static bool load_rules(sweep_t *sweep) {
     (void)fclose(file);
     static const cleave_setting_t settings[] = {{.name = "min_nodes", .value = "1"},
                                                 {.name = "min_bytes", .value = "0"},
-                                                {.name = "min_gain", .value = "0"}};
+                                                {.name = "min_gain", .value = "0"},
+                                                {.name = "join_run", .value = "1"}};
     if (cleave_rules_load(NULL, &(cleave_rule_source_t){.path = path},
-                          &(cleave_script_settings_t){settings, is_kernels ? 3 : 0, NULL}, NULL,
+                          &(cleave_script_settings_t){settings, is_kernels ? 4 : 0, NULL}, NULL,
                           &sweep->rules[k], &error) != CLEAVE_OK) {
       printf("%s\n", error.message);
       return false;

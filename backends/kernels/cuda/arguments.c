@@ -31,6 +31,9 @@ uint32_t cuda_arguments_list(const kernel_program_t *program, const kernel_cuda_
         out_arguments[count++] = (cuda_argument_t){.kind = CUDA_ARGUMENT_STRIDE, .tensor = k, .axis = d};
       }
     }
+    if (variant->along[k] > 0) {
+      out_arguments[count++] = (cuda_argument_t){.kind = CUDA_ARGUMENT_END, .tensor = k};
+    }
   }
   return count;
 }

@@ -8,7 +8,7 @@
 
 #include "cuda.h"
 
-enum { CUDA_MAX_ARGUMENTS = 2 * KERNEL_MAX_TENSORS + 2 + CLEAVE_MAX_RANK * (KERNEL_MAX_TENSORS + 1) };
+enum { CUDA_MAX_ARGUMENTS = 3 * KERNEL_MAX_TENSORS + 2 + CLEAVE_MAX_RANK * (KERNEL_MAX_TENSORS + 1) };
 
 typedef enum cuda_argument_kind {
   CUDA_ARGUMENT_INPUT,
@@ -16,7 +16,8 @@ typedef enum cuda_argument_kind {
   CUDA_ARGUMENT_LENGTH, /* of a row; without reductions, of everything */
   CUDA_ARGUMENT_ROWS,
   CUDA_ARGUMENT_DIM,
-  CUDA_ARGUMENT_STRIDE
+  CUDA_ARGUMENT_STRIDE,
+  CUDA_ARGUMENT_END /* of a part of a load, along its axis */
 } cuda_argument_kind_t;
 
 typedef struct cuda_argument {

@@ -48,16 +48,63 @@ static void write_offset(generator_t *generator, uint32_t input, int32_t begin, 
   }
 }
 
-static bool has_base(const generator_t *generator, uint32_t input) {
+/* Needs coordinates of rows. */
+static bool moves_with_rows(const generator_t *generator, uint32_t input) {
   return access_of(generator, input) != KERNEL_CUDA_ABSENT &&
          moves(generator, input, 0, first_inner(generator));
+}
+
+/* Parts of loads are found chunk by chunk, or element by element, from coordinates. */
+static bool has_base(const generator_t *generator, uint32_t input) {
+  return generator->variant->along[input] == 0 && moves_with_rows(generator, input);
+}
+
+/* ---- loads of several inputs ---- */
+
+/* The address of the element whose coordinates are cD, the last one `ahead` ("" or " + j") further: that of
+ * the part in which it lies. */
+static void write_pick(generator_t *generator, const kernel_value_t *load, const char *ahead) {
+  const int32_t along = (int32_t)generator->variant->along[load->input] - 1;
+  const int32_t last = generator->variant->rank - 1;
+  for (uint32_t n = 0; n < load->parts; n++) {
+    unsigned part = load->input + n;
+    const char *plus = "";
+    if (n + 1 < load->parts) {
+      cuda_write(&generator->body, "c%d%s < args.end%u ? ", (int)along, along == last ? ahead : "", part);
+    }
+    cuda_write(&generator->body, "args.in%u + (", part);
+    for (int32_t d = 0; d <= last; d++) {
+      if ((generator->variant->moves[part] >> d & 1) == 0) {
+        continue;
+      }
+      cuda_write(&generator->body, "%s(offset)(c%d%s", plus, (int)d, d == last ? ahead : "");
+      if (d == along && n > 0) {
+        cuda_write(&generator->body, " - args.end%u", part - 1);
+      }
+      cuda_write(&generator->body, ")");
+      if (cuda_has_stride(generator->variant, part, d)) {
+        cuda_write(&generator->body, " * args.stride%u_%d", part, (int)d);
+      }
+      plus = " + ";
+    }
+    cuda_write(&generator->body, n + 1 < load->parts ? ") : " : ")");
+  }
+}
+
+static bool is_any_joined(const generator_t *generator) {
+  for (uint32_t v = 0; v < generator->program->value_count; v++) {
+    if (joins(generator, v) && is_fresh(generator, v)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 /* Where an input begins for the row. */
 void cuda_write_bases(generator_t *generator) {
   bool is_any = false;
   for (uint32_t k = 0; k < generator->program->input_count; k++) {
-    is_any = is_any || has_base(generator, k);
+    is_any = is_any || moves_with_rows(generator, k);
   }
   if (!is_any) {
     return;
@@ -104,7 +151,7 @@ static void write_strided_offsets(generator_t *generator) {
   write_coordinates(generator, first_inner(generator), generator->variant->rank, "i",
                     advances(generator) ? "" : "const ");
   for (uint32_t v = 0; v < generator->program->value_count; v++) {
-    if (loads_strided(generator, v)) {
+    if (loads_strided(generator, v) && !joins(generator, v)) {
       uint32_t input = generator->program->values[v].input;
       indent(generator);
       cuda_write(&generator->body, "%soffset o%u = ", advances(generator) ? "" : "const ", (unsigned)input);
@@ -126,6 +173,15 @@ static void write_chunk_loads(generator_t *generator) {
     unsigned input = value->input;
     const char *type = cuda_type(generator->program->inputs[input].dtype);
     cuda_base_of(generator, input, base, sizeof base);
+    if (value->parts > 0) {
+      if (access_of(generator, input) == KERNEL_CUDA_STRIDED) {
+        indent(generator);
+        cuda_write(&generator->body, "const pack<LANES, %s> x%u = load<LANES>(", type, input);
+        write_pick(generator, value, "");
+        cuda_write(&generator->body, ", LANES);\n");
+      }
+      continue;
+    }
     if (access_of(generator, input) == KERNEL_CUDA_DENSE) {
       LINE(generator, "const pack<LANES, %s> x%u = load<LANES>(%s + i, %s);", type, input, base, count);
     } else if (access_of(generator, input) == KERNEL_CUDA_STRIDED) {
@@ -167,6 +223,13 @@ static void write_lane_load(generator_t *generator, uint32_t value) {
   char base[32];
   char element[128];
   cuda_base_of(generator, input, base, sizeof base);
+  if (joins(generator, value) && access_of(generator, input) == KERNEL_CUDA_STRIDED_EACH) {
+    indent(generator);
+    cuda_write(&generator->body, "const %s *const p%u = ", cuda_type(dtype), (unsigned)input);
+    write_pick(generator, &generator->program->values[value], advances(generator) ? "" : " + j");
+    cuda_write(&generator->body, ";\n");
+    snprintf(base, sizeof base, "p%u", (unsigned)input);
+  }
   switch (access_of(generator, input)) {
     case KERNEL_CUDA_DENSE:
     case KERNEL_CUDA_STRIDED: snprintf(element, sizeof element, "x%u.at[j]", (unsigned)input); break;
@@ -176,8 +239,10 @@ static void write_lane_load(generator_t *generator, uint32_t value) {
                base);
       break;
     default:
-      if (advances(generator) || generator->variant->lanes == 1 ||
-          (generator->variant->moves[input] >> (generator->variant->rank - 1) & 1) == 0) {
+      if (joins(generator, value)) {
+        snprintf(element, sizeof element, "*%s", base);
+      } else if (advances(generator) || generator->variant->lanes == 1 ||
+                 (generator->variant->moves[input] >> (generator->variant->rank - 1) & 1) == 0) {
         snprintf(element, sizeof element, "%s[o%u]", base, (unsigned)input);
       } else {
         snprintf(element, sizeof element, "%s[o%u + j * args.stride%u_%d]", base, (unsigned)input,
@@ -273,7 +338,7 @@ static void write_advance(generator_t *generator) {
   for (int32_t d = last; d >= begin; d--) {
     for (uint32_t v = 0; v < generator->program->value_count; v++) {
       unsigned input = generator->program->values[v].input;
-      if (!loads_strided(generator, v)) {
+      if (!loads_strided(generator, v) || joins(generator, v)) {
         continue;
       }
       if (cuda_has_stride(generator->variant, input, d)) {
@@ -288,6 +353,8 @@ static void write_advance(generator_t *generator) {
       LINE(generator, "if (++c%d == args.dim%d) {", (int)d, (int)d);
       open_block(generator);
       LINE(generator, "c%d = 0;", (int)d);
+    } else if (is_any_joined(generator)) {
+      LINE(generator, "c%d++;", (int)d);
     }
   }
   for (int32_t d = begin; d < last; d++) {

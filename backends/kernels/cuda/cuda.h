@@ -45,6 +45,8 @@ typedef struct kernel_cuda_variant {
   uint8_t inputs[KERNEL_MAX_TENSORS];  /* kernel_cuda_access_t */
   uint8_t moves[KERNEL_MAX_TENSORS];   /* inputs: bit d, the stride along merged axis d is not 0 */
   uint8_t outputs[KERNEL_MAX_TENSORS]; /* kernel_cuda_access_t: ABSENT, ONE, DENSE or DENSE_EACH */
+  uint8_t
+      along[KERNEL_MAX_TENSORS]; /* inputs: 1 + the merged axis along which it is a part of a load, or 0 */
 } kernel_cuda_variant_t;
 
 typedef struct kernel_cuda kernel_cuda_t;

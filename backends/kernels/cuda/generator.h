@@ -56,6 +56,12 @@ static inline bool is_load(const generator_t *generator, uint32_t value, kernel_
   return self->op == KERNEL_LOAD && access_of(generator, self->input) == access;
 }
 
+/* A load of several inputs. */
+static inline bool joins(const generator_t *generator, uint32_t value) {
+  const kernel_value_t *self = &generator->program->values[value];
+  return self->op == KERNEL_LOAD && self->parts > 0;
+}
+
 /* Computed in this phase, not read from registers. */
 static inline bool is_fresh(const generator_t *generator, uint32_t value) {
   return generator->marks[value] && !(generator->keeps && generator->phases.first[value] < generator->phase);

@@ -42,6 +42,9 @@ static bool is_aligned(const void *data, int64_t bytes) {
 static bool is_dense(const planning_t *planning, uint32_t input) {
   const kernel_space_t *space = &planning->space;
   int64_t expected = 1;
+  if (space->along[input] >= 0) {
+    return false;
+  }
   for (int32_t d = space->rank - 1; d >= first_inner(planning); d--) {
     if (space->strides[input][d] != expected) {
       return false;
@@ -53,6 +56,9 @@ static bool is_dense(const planning_t *planning, uint32_t input) {
 
 /* Whether it stays where it is along a row. */
 static bool is_one(const planning_t *planning, uint32_t input) {
+  if (planning->space.along[input] >= 0) {
+    return false;
+  }
   for (int32_t d = first_inner(planning); d < planning->space.rank; d++) {
     if (planning->space.strides[input][d] != 0) {
       return false;
@@ -101,6 +107,23 @@ static bool strides_fit(const planning_t *planning, uint32_t input, int32_t end,
   return true;
 }
 
+/* Whether a chunk lies together in one part of a load, which `input` is a part of: all parts have one access.
+ */
+static bool parts_fit(const planning_t *planning, uint32_t input) {
+  const kernel_space_t *space = &planning->space;
+  const kernel_cuda_variant_t *variant = planning->variant;
+  const kernel_value_t *load = kernel_program_join_of(&planning->kernel->program, input);
+  int64_t lanes = variant->lanes;
+  bool fits = variant->whole_runs != 0;
+  for (uint32_t k = load->input; k < load->input + load->parts && fits; k++) {
+    int64_t bytes = lanes * (int64_t)cleave_dtype_size(planning->kernel->program.inputs[k].dtype);
+    bool is_cut = space->along[k] == space->rank - 1; /* a chunk could reach over its ends */
+    fits = last_stride(planning, k) == 1 && is_aligned(planning->call->inputs[k].data, bytes) &&
+           strides_fit(planning, k, variant->rank - 1, lanes) && (!is_cut || space->ends[k] % lanes == 0);
+  }
+  return fits;
+}
+
 static kernel_cuda_access_t input_access(const planning_t *planning, uint32_t input) {
   const kernel_cuda_variant_t *variant = planning->variant;
   int64_t lanes = variant->lanes;
@@ -108,6 +131,9 @@ static kernel_cuda_access_t input_access(const planning_t *planning, uint32_t in
   bool is_on_chunk = is_aligned(planning->call->inputs[input].data, bytes);
   if (!planning->kernel->loads[input]) {
     return KERNEL_CUDA_ABSENT;
+  }
+  if (planning->space.along[input] >= 0) {
+    return parts_fit(planning, input) ? KERNEL_CUDA_STRIDED : KERNEL_CUDA_STRIDED_EACH;
   }
   if (is_one(planning, input)) {
     return KERNEL_CUDA_ONE;
@@ -129,7 +155,8 @@ static uint8_t input_moves(const planning_t *planning, uint32_t input, kernel_cu
   uint8_t moves = 0;
   int32_t end = access >= KERNEL_CUDA_STRIDED ? planning->variant->rank : first_inner(planning);
   for (int32_t d = 0; access != KERNEL_CUDA_ABSENT && d < end; d++) {
-    moves = (uint8_t)(moves | (planning->space.strides[input][d] != 0 ? 1u << d : 0u));
+    bool counts = planning->space.strides[input][d] != 0 || planning->space.along[input] == d;
+    moves = (uint8_t)(moves | (counts ? 1u << d : 0u));
   }
   return moves;
 }
@@ -159,6 +186,7 @@ static bool find_accesses(planning_t *planning, int32_t lanes) {
     kernel_cuda_access_t access = input_access(planning, k);
     variant->inputs[k] = (uint8_t)access;
     variant->moves[k] = input_moves(planning, k, access);
+    variant->along[k] = (uint8_t)(access == KERNEL_CUDA_ABSENT ? 0 : planning->space.along[k] + 1);
     is_any = is_any || access == KERNEL_CUDA_DENSE || access == KERNEL_CUDA_STRIDED;
     is_strided = is_strided || access >= KERNEL_CUDA_STRIDED;
   }
@@ -258,6 +286,7 @@ static uint64_t argument_value(const planning_t *planning, const cuda_argument_t
     case CUDA_ARGUMENT_LENGTH: return (uint64_t)planning->length;
     case CUDA_ARGUMENT_ROWS: return (uint64_t)planning->rows;
     case CUDA_ARGUMENT_DIM: return (uint64_t)planning->space.dims[argument->axis];
+    case CUDA_ARGUMENT_END: return (uint64_t)planning->space.ends[argument->tensor];
     case CUDA_ARGUMENT_STRIDE: break;
   }
   return (uint64_t)planning->space.strides[argument->tensor][argument->axis];

@@ -89,7 +89,9 @@ cleave_status_t kernel_cuda_create(const kernel_program_t *program, bool fast_ma
   for (uint32_t v = 0; v < program->value_count; v++) {
     const kernel_value_t *value = &program->values[v];
     if (phases->used[v] && value->op == KERNEL_LOAD) {
-      kernel->loads[value->input] = true;
+      for (uint32_t k = 0; k < (value->parts > 0 ? value->parts : 1); k++) {
+        kernel->loads[value->input + k] = true;
+      }
     }
     kernel->reduces = kernel->reduces || (phases->used[v] && cuda_is_reduction(value));
     kernel->kept_bytes += phases->kept[v] ? (cleave_dtype_size(value->dtype) == 8 ? 8 : 4) : 0;

@@ -222,6 +222,7 @@ static void write_arguments(generator_t *generator, cuda_writer_t *writer) {
       case CUDA_ARGUMENT_ROWS: cuda_write(writer, "  index rows;\n"); break;
       case CUDA_ARGUMENT_DIM: cuda_write(writer, "  index dim%d;\n", axis); break;
       case CUDA_ARGUMENT_STRIDE: cuda_write(writer, "  offset stride%u_%d;\n", tensor, axis); break;
+      case CUDA_ARGUMENT_END: cuda_write(writer, "  index end%u;\n", tensor); break;
     }
   }
   cuda_write(writer, "};\n");

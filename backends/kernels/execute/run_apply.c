@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators on tiles and rows: what steps by themselves and chains share.
+// What steps by themselves and chains share: where elements of loads lie, operators on tiles and rows.
 #include <string.h>
 
 #include "kernels/convert.h"
@@ -22,6 +22,28 @@ kernel_cell_t kernel_worker_read(const kernel_worker_t *worker, uint32_t index, 
   }
   bool is_single = worker->space->group == 1 || cell.is_single;
   return is_single ? (kernel_cell_t){.data = cell.data, .is_single = true} : worker->expanded[index];
+}
+
+kernel_place_t kernel_worker_place(const kernel_worker_t *worker, const kernel_value_t *load,
+                                   const int64_t *at) {
+  const kernel_space_t *space = worker->space;
+  const int32_t last = space->rank - 1;
+  const int32_t along = space->along[load->input];
+  kernel_place_t place = {.input = load->input, .count = worker->count};
+  if (space->rank == 0) {
+    return place;
+  }
+  place.count = space->dims[last] - at[last];
+  if (along >= 0) {
+    place.input = kernel_space_part(space, load, at[along]);
+    place.count = along == last ? space->ends[place.input] - at[last] : place.count;
+    place.offset = -space->begins[place.input] * space->strides[place.input][along];
+  }
+  for (int32_t d = 0; d < space->rank; d++) {
+    place.offset += at[d] * space->strides[place.input][d];
+  }
+  place.stride = space->strides[place.input][last];
+  return place;
 }
 
 unsigned char *kernel_worker_spread(const kernel_worker_t *worker, kernel_cell_t cell, int64_t count,

@@ -111,9 +111,24 @@ static bool load_moves(const rows_t *rows, const kernel_step_t *step) {
     return false;
   }
   int32_t outer = space->rank - space->row_rank - 1;
+  uint32_t input =
+      value->parts == 0 ? value->input : kernel_worker_place(worker, value, worker->coordinates).input;
   rows->moves[step->value] =
-      outer < 0 ? 0 : space->strides[value->input][outer] * (int64_t)cleave_dtype_size(value->dtype);
+      outer < 0 ? 0 : space->strides[input][outer] * (int64_t)cleave_dtype_size(value->dtype);
   return true;
+}
+
+/* How many rows there are from this one on, in a stretch of `stretch`, in which no load goes on to its next
+ * part. */
+static int64_t rows_left(const kernel_worker_t *worker, int64_t row, int64_t stretch, int32_t outer) {
+  const kernel_space_t *space = worker->space;
+  int64_t at = row % stretch;
+  int64_t left = stretch - at;
+  for (uint32_t k = 0; k < worker->plan->program.input_count && outer >= 0; k++) {
+    bool ends = space->along[k] == outer && at >= space->begins[k] && at < space->ends[k];
+    left = ends && space->ends[k] - at < left ? space->ends[k] - at : left;
+  }
+  return left;
 }
 
 static call_t *add_call(rows_t *rows, call_kind_t kind, const kernel_step_t *step, bool is_row_step) {
@@ -277,7 +292,7 @@ static void run_one_by_one(kernel_worker_t *worker, int64_t begin, int64_t end) 
   int32_t outer = space->rank - space->row_rank - 1;
   int64_t stretch = outer < 0 ? 1 : space->dims[outer];
   for (int64_t row = begin; row < end;) {
-    int64_t left = stretch - row % stretch;
+    int64_t left = rows_left(worker, row, stretch, outer);
     int64_t stop = left < end - row ? row + left : end;
     run_group(worker, row++);
     if (stop - row < MIN_CALLED || !make_calls(&rows)) {

@@ -37,29 +37,32 @@ static void load_run(const kernel_worker_t *worker, unsigned char *out, const un
   }
 }
 
-/* The tile of an input, run by run. */
-static void load_runs(const kernel_worker_t *worker, uint32_t input, unsigned char *out, size_t size) {
+/* The tile of an input, or of several, run by run. */
+static void load_runs(const kernel_worker_t *worker, const kernel_value_t *value, unsigned char *out,
+                      size_t size) {
   const kernel_space_t *space = worker->space;
-  const unsigned char *data = worker->call->inputs[input].data;
-  const int64_t *strides = space->strides[input];
   int64_t at[CLEAVE_MAX_RANK];
-  int64_t offset = 0;
   int32_t last = space->rank - 1;
-  for (int32_t d = 0; d < space->rank; d++) {
-    at[d] = worker->coordinates[d];
-    offset += at[d] * strides[d];
-  }
+  memcpy(at, worker->coordinates, sizeof at);
+  kernel_place_t place = kernel_worker_place(worker, value, at);
+  const int64_t *strides = space->strides[place.input];
   for (int64_t done = 0; done < worker->count;) {
-    int64_t left = space->dims[last] - at[last];
-    int64_t count = worker->count - done < left ? worker->count - done : left;
-    load_run(worker, out + (size_t)done * size, data + offset * (int64_t)size, strides[last], count, size);
+    const unsigned char *data = worker->call->inputs[place.input].data;
+    int64_t count = worker->count - done < place.count ? worker->count - done : place.count;
+    load_run(worker, out + (size_t)done * size, data + place.offset * (int64_t)size, place.stride, count,
+             size);
     done += count;
     at[last] += count;
-    offset += count * strides[last];
+    place.offset += count * place.stride;
     for (int32_t d = last; d > 0 && at[d] == space->dims[d]; d--) {
-      offset += strides[d - 1] - at[d] * strides[d];
+      place.offset += strides[d - 1] - at[d] * strides[d];
       at[d] = 0;
       at[d - 1]++;
+    }
+    place.count = space->dims[last] - at[last];
+    if (value->parts > 0 && done < worker->count) {
+      place = kernel_worker_place(worker, value, at);
+      strides = space->strides[place.input];
     }
   }
 }
@@ -69,7 +72,8 @@ static bool load_row(kernel_worker_t *worker, const kernel_step_t *step) {
   const kernel_space_t *space = worker->space;
   const kernel_value_t *value = &worker->plan->program.values[step->value];
   const int64_t *strides = space->strides[value->input];
-  bool is_row = !step->is_read && space->group > 1 && space->row_rank == 1 && strides[space->rank - 1] == 1 &&
+  bool is_row = !step->is_read && value->parts == 0 && space->group > 1 && space->row_rank == 1 &&
+                strides[space->rank - 1] == 1 &&
                 worker->plan->program.inputs[value->input].dtype == value->dtype;
   for (int32_t d = 0; d + 1 < space->rank && is_row; d++) {
     is_row = strides[d] == 0;
@@ -89,8 +93,8 @@ static bool load_repeated(kernel_worker_t *worker, const kernel_step_t *step) {
   const kernel_value_t *value = &worker->plan->program.values[step->value];
   cleave_dtype_t dtype = worker->plan->program.inputs[value->input].dtype;
   const int64_t *strides = space->strides[value->input];
-  bool repeats =
-      space->group == 0 && space->grid.per_run == 0 && space->rank > 1 && strides[space->rank - 1] != 0;
+  bool repeats = value->parts == 0 && space->group == 0 && space->grid.per_run == 0 && space->rank > 1 &&
+                 strides[space->rank - 1] != 0;
   for (int32_t d = 0; d + 1 < space->rank && repeats; d++) {
     repeats = strides[d] == 0;
   }
@@ -101,7 +105,7 @@ static bool load_repeated(kernel_worker_t *worker, const kernel_step_t *step) {
   uint64_t bit = UINT64_C(1) << value->input;
   if ((worker->repeated & bit) == 0) {
     unsigned char *raw = dtype == value->dtype ? to : worker->spare;
-    load_runs(worker, value->input, raw, cleave_dtype_size(dtype));
+    load_runs(worker, value, raw, cleave_dtype_size(dtype));
     if (raw != to) {
       cpu_convert(dtype, raw, value->dtype, to, worker->count);
     }
@@ -118,27 +122,21 @@ static void load(kernel_worker_t *worker, const kernel_step_t *step) {
   cleave_dtype_t dtype = worker->plan->program.inputs[value->input].dtype;
   size_t size = cleave_dtype_size(dtype);
   unsigned char *slot = worker->slots + (size_t)step->slot * KERNEL_SLOT_BYTES;
-  unsigned char *data = (unsigned char *)(uintptr_t)worker->call->inputs[value->input].data;
-  const int64_t *strides = space->strides[value->input];
-  int64_t offset = worker->begin;
-  bool is_run = space->flat[value->input];
-  int64_t stride = 1;
-  if (!is_run) {
-    offset = 0;
-    for (int32_t d = 0; d < space->rank; d++) {
-      offset += worker->coordinates[d] * strides[d];
-    }
-    stride = space->rank > 0 ? strides[space->rank - 1] : 0;
-    is_run = space->rank == 0 ||
-             worker->coordinates[space->rank - 1] + worker->count <= space->dims[space->rank - 1];
+  kernel_place_t place = {
+      .input = value->input, .offset = worker->begin, .stride = 1, .count = worker->count};
+  if (!space->flat[value->input]) {
+    place = kernel_worker_place(worker, value, worker->coordinates);
   }
-  kernel_cell_t cell = {.data = data + offset * (int64_t)size, .is_single = is_run && stride == 0};
-  if (!is_run || stride > 1 || stride < 0) {
+  unsigned char *data = (unsigned char *)(uintptr_t)worker->call->inputs[place.input].data;
+  bool is_run = worker->count <= place.count;
+  kernel_cell_t cell = {.data = data + place.offset * (int64_t)size,
+                        .is_single = is_run && place.stride == 0};
+  if (!is_run || place.stride > 1 || place.stride < 0) {
     unsigned char *to = dtype == value->dtype ? slot : worker->spare;
     if (is_run) {
-      gather(to, cell.data, stride, worker->count, size);
+      gather(to, cell.data, place.stride, worker->count, size);
     } else {
-      load_runs(worker, value->input, to, size);
+      load_runs(worker, value, to, size);
     }
     cell.data = to;
   }

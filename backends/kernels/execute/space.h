@@ -29,6 +29,9 @@ typedef struct kernel_space {
   int64_t dims[CLEAVE_MAX_RANK];
   int64_t strides[KERNEL_MAX_TENSORS][CLEAVE_MAX_RANK]; /* of each input, in elements; 0 if it is repeated */
   bool flat[KERNEL_MAX_TENSORS];                        /* the input is dense in the order of the space */
+  int32_t along[KERNEL_MAX_TENSORS]; /* of a part of a load: the merged axis, and where it lies along that; */
+  int64_t begins[KERNEL_MAX_TENSORS]; /* otherwise -1 */
+  int64_t ends[KERNEL_MAX_TENSORS];
   int64_t total;
   int64_t row_length;
   int64_t rows;
@@ -50,6 +53,16 @@ void kernel_space_merge(const kernel_program_t *program, int32_t reduced, const 
 
 void kernel_space_make(const kernel_plan_t *plan, const int64_t *dims, const kernel_tensor_t *inputs,
                        kernel_space_t *out_space);
+
+/* Which part of a load of several inputs has this coordinate along their axis. */
+static inline uint32_t kernel_space_part(const kernel_space_t *space, const kernel_value_t *load,
+                                         int64_t at) {
+  uint32_t part = load->input;
+  while (at >= space->ends[part]) {
+    part++;
+  }
+  return part;
+}
 
 static inline void kernel_grid_tile(const kernel_grid_t *grid, int64_t index, int64_t *out_begin,
                                     int64_t *out_count) {

@@ -43,6 +43,18 @@ typedef struct kernel_worker {
   bool has_fetched; /* for this tile */
 } kernel_worker_t;
 
+/* Where elements of a load lie: `count` of them, one run. */
+typedef struct kernel_place {
+  uint32_t input;
+  int64_t offset; /* of the first, in elements of the input */
+  int64_t stride;
+  int64_t count;
+} kernel_place_t;
+
+/* From the element with these coordinates on, to the end of the last axis, or of the part. */
+kernel_place_t kernel_worker_place(const kernel_worker_t *worker, const kernel_value_t *load,
+                                   const int64_t *at);
+
 /* The value as a step per row, or per tile, sees it. */
 kernel_cell_t kernel_worker_read(const kernel_worker_t *worker, uint32_t value, bool is_row_step);
 

@@ -8,7 +8,8 @@
  * Sum, Mean, Where; Softmax, LogSoftmax, LayerNormalization, RMSNormalization, InstanceNormalization,
  * GroupNormalization, reductions, ArgMax and ArgMin; what does not keep its dimensions is not read by the
  * other nodes. Views of what comes from outside are loads: Expand, Flatten, Reshape, Slice, Split, Squeeze,
- * Transpose, Unsqueeze.
+ * Transpose, Unsqueeze; and a Concat of what comes from outside or of such views is one load of several
+ * inputs.
  */
 #ifndef CLEAVE_KERNELS_LOWER_H
 #define CLEAVE_KERNELS_LOWER_H

@@ -27,17 +27,82 @@ static void split_groups(const lowering_t *lowering, kernel_view_t *view, int8_t
   view->strides[own] *= view->dims[own + 1];
 }
 
-static cleave_status_t load(lowering_t *lowering, uint32_t source, kernel_view_t *view, int8_t *axes,
-                            uint32_t *out_value) {
+static cleave_status_t add_input(lowering_t *lowering, uint32_t source, kernel_view_t *view, int8_t *axes,
+                                 uint32_t *out_input) {
   cleave_dtype_t dtype = lowering->region->values[source].tensor.dtype;
-  uint32_t input = 0;
   if (lowering->groups > 0) {
     split_groups(lowering, view, axes);
   }
-  KERNEL_TRY(kernel_program_input(lowering->program, dtype, axes, &input, lowering->message));
-  lowering->lowered->inputs[input] = source;
-  lowering->lowered->views[input] = *view;
+  KERNEL_TRY(kernel_program_input(lowering->program, dtype, axes, out_input, lowering->message));
+  lowering->lowered->inputs[*out_input] = source;
+  lowering->lowered->views[*out_input] = *view;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t load(lowering_t *lowering, uint32_t source, kernel_view_t *view, int8_t *axes,
+                            uint32_t *out_value) {
+  uint32_t input = 0;
+  KERNEL_TRY(add_input(lowering, source, view, axes, &input));
   return kernel_program_load(lowering->program, input, out_value, lowering->message);
+}
+
+/* An input of the Concat `node` as a part of its load, along axis `along` of the results. */
+static cleave_status_t add_part(lowering_t *lowering, const cleave_node_view_t *node, uint32_t index,
+                                int32_t along, uint32_t *out_input) {
+  const cleave_value_view_t *part = cleave_view_input(lowering->region, node, index);
+  kernel_view_t view;
+  uint32_t source = 0;
+  int8_t axes[CLEAVE_MAX_RANK] = {0};
+  if (part == NULL || (part->producer != CLEAVE_INDEX_NONE && lowering->inside[part->producer] &&
+                       lowering->viewers[node->inputs[index]] == CLEAVE_INDEX_NONE)) {
+    return kernel_lower_refuse(node, "its operand is missing, or computed inside", lowering->message);
+  }
+  KERNEL_TRY(kernel_lower_view(lowering, node->inputs[index], &source, &view));
+  int32_t skipped = lowering->rank - part->tensor.rank;
+  for (int32_t d = 0; d < lowering->rank; d++) {
+    axes[d] = (int8_t)(d < skipped ? -1 : d - skipped);
+    if (d >= skipped && d != along && view.dims[d - skipped] != 1 &&
+        view.dims[d - skipped] != lowering->dims[d]) {
+      return kernel_lower_refuse(node, "an operand does not broadcast to the result", lowering->message);
+    }
+  }
+  return add_input(lowering, source, &view, axes, out_input);
+}
+
+/* What a Concat joins, as one load. */
+static cleave_status_t load_joined(lowering_t *lowering, const cleave_node_view_t *node,
+                                   uint32_t *out_value) {
+  const cleave_value_view_t *result = cleave_view_output(lowering->region, node, 0);
+  int64_t along = cleave_view_int(node, "axis", 0);
+  if (result == NULL || result->tensor.rank > lowering->rank || along < -result->tensor.rank ||
+      along >= result->tensor.rank) {
+    return kernel_lower_refuse(node, "an operand has more dimensions than the result, or not the axis",
+                               lowering->message);
+  }
+  int32_t axis = (int32_t)(along < 0 ? along + result->tensor.rank : along);
+  int64_t size = 0;
+  uint32_t first = 0;
+  int32_t in_space = axis + lowering->rank - result->tensor.rank;
+  if (lowering->groups > 0 && in_space == 1) {
+    return kernel_lower_refuse(node, "it joins the channels that are in groups", lowering->message);
+  }
+  for (uint32_t k = 0; k < node->input_count; k++) {
+    const cleave_value_view_t *part = cleave_view_input(lowering->region, node, k);
+    uint32_t input = 0;
+    if (part == NULL || part->tensor.rank != result->tensor.rank) {
+      return kernel_lower_refuse(node, "its operands have different ranks", lowering->message);
+    }
+    size += part->tensor.dims[axis];
+    KERNEL_TRY(add_part(lowering, node, k, in_space, &input));
+    first = k == 0 ? input : first;
+  }
+  if (size != lowering->dims[in_space]) {
+    return kernel_lower_refuse(node, "it is repeated along the axis of its parts", lowering->message);
+  }
+  in_space += lowering->groups > 0 && in_space > 1 ? 1 : 0;
+  return node->input_count == 1 ? kernel_program_load(lowering->program, first, out_value, lowering->message)
+                                : kernel_program_join(lowering->program, first, node->input_count, in_space,
+                                                      out_value, lowering->message);
 }
 
 /* Its axes are the last ones of the space, as ONNX broadcasts. */
@@ -45,6 +110,10 @@ cleave_status_t kernel_lower_load(lowering_t *lowering, const cleave_node_view_t
                                   uint32_t *out_value) {
   kernel_view_t view;
   uint32_t source = value;
+  uint32_t viewer = lowering->viewers[value];
+  if (viewer != CLEAVE_INDEX_NONE && kernel_lower_is_join(&lowering->region->nodes[viewer])) {
+    return load_joined(lowering, &lowering->region->nodes[viewer], out_value);
+  }
   KERNEL_TRY(kernel_lower_view(lowering, value, &source, &view));
   if (view.rank > lowering->rank) {
     return kernel_lower_refuse(node, "an operand has more dimensions than the result", lowering->message);

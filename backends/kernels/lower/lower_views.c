@@ -210,7 +210,11 @@ static size_t find_view(node_t *node) {
 }
 
 bool kernel_lower_is_view(node_t *node) {
-  return find_view(node) < VIEW_COUNT;
+  return find_view(node) < VIEW_COUNT || kernel_lower_is_join(node);
+}
+
+bool kernel_lower_is_join(node_t *node) {
+  return cleave_view_text_equal("Concat", node->op);
 }
 
 cleave_status_t kernel_lower_view(lowering_t *lowering, uint32_t value, uint32_t *out_source,
@@ -219,6 +223,9 @@ cleave_status_t kernel_lower_view(lowering_t *lowering, uint32_t value, uint32_t
   uint32_t count = 0;
   while (lowering->viewers[value] != CLEAVE_INDEX_NONE) {
     node_t *node = &lowering->region->nodes[lowering->viewers[value]];
+    if (kernel_lower_is_join(node)) {
+      return kernel_lower_refuse(node, "a view of it is no load", lowering->message);
+    }
     if (count == KERNEL_MAX_TENSORS || cleave_view_input(lowering->region, node, 0) == NULL) {
       return kernel_lower_refuse(node, "its operand is missing, or a view of too many views",
                                  lowering->message);

@@ -54,6 +54,9 @@ void kernel_view_whole(const cleave_tensor_view_t *tensor, kernel_view_t *out_vi
 
 bool kernel_lower_is_view(const cleave_node_view_t *node);
 
+/* Concat: a load of what it joins. */
+bool kernel_lower_is_join(const cleave_node_view_t *node);
+
 /* The value outside that `value` is a view of, and which elements of it: itself, if no node views it. */
 CLEAVE_MUST_USE cleave_status_t kernel_lower_view(lowering_t *lowering, uint32_t value, uint32_t *out_source,
                                                   kernel_view_t *out_view);

@@ -96,6 +96,16 @@ static const struct {
     {"F21 broadcast_like", "Expand(Relu(x&@[1,1,2,3]), #[2,1,2,3])"},
     {"F22 gelu of a sum", "Gelu(Add(a&@[9,13], b&@[9,13]))"},
     {"F24 booleans", "Mul(CastLike(m:bool[10], x&@[10]), Unsqueeze(CastLike(m, x), #[1]))"},
+    {"joined parts of every axis", "Mul(Concat{axis=-2}(x&@[2,3,5], y&@[2,1,5], x), Relu(z&@[2,7,5]))"},
+    {"joined last", "Relu(Concat{axis=2}(x&@[2,3,5], y&@[2,3,0], z&@[2,3,8]))"},
+    {"joined tokens before a norm",
+     "LayerNormalization(Add(Concat{axis=1}(Expand(t&@[1,1,8], #[2,1,8]), x&@[2,4,8]), #0.5@), $g@[8], "
+     "$b@[8])"},
+    {"joined rows", "Softmax{axis=-1}(Concat{axis=-1}(x&@[6,9], y&@[6,4]))"},
+    {"joined twice", "Sub(Concat{axis=0}(x&@[4,6], y&@[2,6]), Concat{axis=1}(z&@[6,1], w&@[6,5]))"},
+    {"joined views",
+     "Exp(Concat{axis=1}(Transpose{perm=[1,0]}(x&@[4,6]), Slice(y&@[6,8], #[2], #[7], #[1])))"},
+    {"joined booleans", "Where(Concat{axis=0}(m:bool[2,5], n:bool[3,5]), x&@[5,5], Neg(x))"},
     {"F26 operands in another order",
      "s = Mul(x&@[10,10], #2@); MatMul(Add(s, Mul(y&@[10,1], y)), Add(s, z&@[10,10]))"},
 };

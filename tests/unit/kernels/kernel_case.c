@@ -6,6 +6,7 @@
 #include <math.h>
 
 #define CPU_FUSED
+#include "kernels/execute/space.h"
 #include "kernels/vector_math.h"
 #include "system/threads.h"
 #include "unit.h"
@@ -97,13 +98,26 @@ typedef struct machine {
   unsigned char *values[KERNEL_MAX_VALUES]; /* 8 bytes for each element of the space, rows repeated */
 } machine_t;
 
-static const unsigned char *element_of(const machine_t *machine, uint32_t input, int64_t index, size_t size) {
+static const unsigned char *element_of(const machine_t *machine, const kernel_value_t *load, int64_t index,
+                                       size_t size) {
+  int64_t coordinates[CLEAVE_MAX_RANK] = {0};
+  for (int32_t d = machine->program->rank - 1; d >= 0; d--) {
+    coordinates[d] = index % machine->dims[d];
+    index /= machine->dims[d];
+  }
+  uint32_t input = load->input;
+  for (int64_t own = 0; load->parts > 0; input++) {
+    own = machine->inputs[input].dims[machine->program->inputs[input].axes[load->along]];
+    if (coordinates[load->along] < own) {
+      break;
+    }
+    coordinates[load->along] -= own;
+  }
   const kernel_input_t *self = &machine->program->inputs[input];
   const kernel_tensor_t *tensor = &machine->inputs[input];
   int64_t offset = 0;
-  for (int32_t d = machine->program->rank - 1; d >= 0; d--) {
-    int64_t at = index % machine->dims[d];
-    index /= machine->dims[d];
+  for (int32_t d = 0; d < machine->program->rank; d++) {
+    int64_t at = coordinates[d];
     int32_t axis = self->axes[d];
     if (axis < 0 || tensor->dims[axis] == 1) {
       continue;
@@ -171,7 +185,7 @@ static void compute_element(const machine_t *machine, uint32_t index, int64_t k,
   uint64_t element = 0;
   if (value->op == KERNEL_LOAD) {
     cleave_dtype_t dtype = machine->program->inputs[value->input].dtype;
-    cpu_convert(dtype, element_of(machine, value->input, k, cleave_dtype_size(dtype)), value->dtype, out, 1);
+    cpu_convert(dtype, element_of(machine, value, k, cleave_dtype_size(dtype)), value->dtype, out, 1);
   } else if (value->op == KERNEL_CONSTANT) {
     memcpy(out, &value->bits, 8);
   } else if (value->op == KERNEL_WHERE) {
@@ -209,12 +223,9 @@ void kernel_case_interpret(const kernel_program_t *program, const kernel_tensor_
   machine->inputs = inputs;
   machine->count = 1;
   machine->length = 1;
+  cleave_message_t message;
+  ck_assert_int_eq(kernel_program_space(program, inputs, machine->dims, &message), CLEAVE_OK);
   for (int32_t d = 0; d < program->rank; d++) {
-    machine->dims[d] = 1;
-    for (uint32_t k = 0; k < program->input_count; k++) {
-      int32_t axis = program->inputs[k].axes[d];
-      machine->dims[d] = axis >= 0 && inputs[k].dims[axis] != 1 ? inputs[k].dims[axis] : machine->dims[d];
-    }
     machine->count *= machine->dims[d];
     machine->length *= d >= program->rank - program->reduced ? machine->dims[d] : 1;
   }

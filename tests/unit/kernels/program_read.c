@@ -10,7 +10,7 @@
 
 #include "kernels/convert.h"
 
-enum { MAX_WORD = 63, WORDS_OF_A_LINE = 16 };
+enum { MAX_WORD = 63, WORDS_OF_A_LINE = 5 + KERNEL_MAX_TENSORS };
 
 typedef struct reader {
   const char *text;
@@ -192,6 +192,38 @@ static bool read_element(const reader_t *reader, uint32_t word, cleave_dtype_t d
   return errno == 0 && end != text && *end == '\0' && back == number;
 }
 
+/* "in0", or "in0 in1 along 2": inputs that follow each other. */
+static cleave_status_t read_load(reader_t *reader) {
+  uint32_t first = 0;
+  uint32_t input = 0;
+  uint32_t along = 0;
+  uint32_t count = 0;
+  uint32_t value = 0;
+  uint32_t word = 3;
+  for (; read_index(reader, word, "in", &input); word++, count++) {
+    first = count == 0 ? input : first;
+    if (input != first + count) {
+      return expected(reader, "the next input", word);
+    }
+  }
+  if (count == 0) {
+    return expected(reader, "an input", word);
+  }
+  bool joins = is_word(reader, word, "along");
+  if (joins && !read_index(reader, ++word, "", &along)) {
+    return expected(reader, "an axis", word);
+  }
+  if (!joins && count > 1) {
+    return expected(reader, "'along'", word);
+  }
+  cleave_message_t detail = {.text = ""};
+  cleave_status_t status =
+      joins ? kernel_program_join(reader->program, first, count, (int32_t)along, &value, &detail)
+            : kernel_program_load(reader->program, first, &value, &detail);
+  reader->names[reader->name_count++] = value;
+  return status == CLEAVE_OK ? end_of_line(reader, word + (joins ? 1 : 0)) : placed(reader, status, &detail);
+}
+
 static cleave_status_t read_value(reader_t *reader) {
   uint32_t name = 0;
   if (!read_index(reader, 0, "%", &name) || name != reader->name_count || name >= KERNEL_MAX_VALUES) {
@@ -208,13 +240,12 @@ static cleave_status_t read_value(reader_t *reader) {
   }
   const kernel_op_info_t *info = kernel_op_info(op);
   uint32_t word = 3;
-  uint32_t input = 0;
   cleave_dtype_t dtype = CLEAVE_DTYPE_UNKNOWN;
   uint64_t element = 0;
   uint32_t operands[3] = {0};
   double immediates[2] = {0, 0};
-  if (op == KERNEL_LOAD && !read_index(reader, word++, "in", &input)) {
-    return expected(reader, "an input", 3);
+  if (op == KERNEL_LOAD) {
+    return read_load(reader);
   }
   if ((op == KERNEL_CONSTANT || op == KERNEL_CAST) && !read_dtype(reader, word++, &dtype)) {
     return expected(reader, "a dtype", 3);
@@ -235,9 +266,8 @@ static cleave_status_t read_value(reader_t *reader) {
   cleave_message_t detail = {.text = ""};
   uint32_t value = 0;
   cleave_status_t status =
-      op == KERNEL_LOAD       ? kernel_program_load(reader->program, input, &value, &detail)
-      : op == KERNEL_CONSTANT ? kernel_program_constant(reader->program, dtype, &element, &value, &detail)
-      : op == KERNEL_CAST     ? kernel_program_cast(reader->program, dtype, operands[0], &value, &detail)
+      op == KERNEL_CONSTANT ? kernel_program_constant(reader->program, dtype, &element, &value, &detail)
+      : op == KERNEL_CAST   ? kernel_program_cast(reader->program, dtype, operands[0], &value, &detail)
                           : kernel_program_apply(reader->program, op, operands, immediates[0], immediates[1],
                                                  &value, &detail);
   reader->names[reader->name_count++] = value;

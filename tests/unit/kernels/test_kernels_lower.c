@@ -200,6 +200,126 @@ UNIT_TEST(views_of_what_is_computed_inside_are_refused) {
   check_refused(&c, "Transpose 'node': its operand is computed inside");
 }
 
+/* Rows 1 and 2 of x behind those of y, twice, and what they are joined with. */
+UNIT_TEST(a_concat_is_one_load_of_its_parts) {
+  nodes_case_t c = {.builder = view_builder_create(), .dims = {7, 6}};
+  static const int64_t three[] = {3, 6};
+  static const int64_t two[] = {2, 6};
+  static const int64_t one = 1;
+  static const int64_t numbers[] = {1, 3, 0};
+  uint32_t x = view_builder_value(c.builder, CLEAVE_DTYPE_F32, 2, three);
+  uint32_t y = view_builder_value(c.builder, CLEAVE_DTYPE_F32, 2, three);
+  uint32_t inputs[4] = {x};
+  for (int k = 0; k < 3; k++) {
+    inputs[k + 1] = view_builder_constant(c.builder, CLEAVE_DTYPE_I64, 1, &one, &numbers[k]);
+  }
+  uint32_t rows = view_builder_value(c.builder, CLEAVE_DTYPE_F32, 2, two);
+  uint32_t joined = value(&c);
+  uint32_t other = value(&c);
+  uint32_t z = value(&c);
+  view_builder_node(c.builder, "Slice", 4, inputs, 1, &rows);
+  const uint32_t parts[] = {rows, y, rows};
+  uint32_t node = view_builder_node(c.builder, "Concat", 3, parts, 1, &joined);
+  view_builder_int(c.builder, node, "axis", -2);
+  node2(&c, "Mul", joined, other, z);
+  view_builder_output(c.builder, z);
+  kernel_lowered_t lowered = {0};
+  cleave_message_t message = {.text = ""};
+  char text[1024];
+  cleave_status_t status = lower(&c, &lowered, &message);
+  ck_assert_msg(status == CLEAVE_OK, "%s", message.text);
+  kernel_program_print(lowered.program, text, sizeof text);
+  ck_assert_str_eq(text,
+                   "kernel rank 2 reduced 0\nin0 f32 [0 1]\nin1 f32 [0 1]\nin2 f32 [0 1]\nin3 f32 [0 1]\n"
+                   "%0 = load in0 in1 in2 along 0\n%1 = load in3\n%2 = Mul %0 %1\nout0 f32 = %2\n");
+  check_view(&lowered.views[0], 6, 2, two, (const int64_t[]){6, 1});
+  check_view(&lowered.views[2], 6, 2, two, (const int64_t[]){6, 1});
+  ck_assert_uint_eq(lowered.inputs[0], x);
+  ck_assert_uint_eq(lowered.inputs[1], y);
+  kernel_program_destroy(lowered.program);
+  view_builder_destroy(c.builder);
+}
+
+/* A Concat of x with itself along axis 1, and what reads it. */
+static nodes_case_t join_case(uint32_t *out_joined) {
+  nodes_case_t c = {.builder = view_builder_create(), .dims = {4, 6}};
+  static const int64_t half[] = {4, 3};
+  uint32_t x = view_builder_value(c.builder, CLEAVE_DTYPE_F32, 2, half);
+  *out_joined = value(&c);
+  uint32_t node = node2(&c, "Concat", x, x, *out_joined);
+  view_builder_int(c.builder, node, "axis", 1);
+  return c;
+}
+
+UNIT_TEST(a_concat_that_is_no_load_is_refused) {
+  uint32_t joined = 0;
+  nodes_case_t c = join_case(&joined);
+  static const int64_t turned[] = {6, 4};
+  uint32_t y = view_builder_value(c.builder, CLEAVE_DTYPE_F32, 2, turned);
+  uint32_t z = view_builder_value(c.builder, CLEAVE_DTYPE_F32, 2, turned);
+  node1(&c, "Transpose", joined, y);
+  node1(&c, "Exp", y, z);
+  view_builder_output(c.builder, z);
+  check_refused(&c, "Concat 'node': a view of it is no load");
+
+  c = (nodes_case_t){.builder = view_builder_create(), .dims = {4, 6}};
+  static const int64_t empty[] = {0, 6};
+  uint32_t x = value(&c);
+  uint32_t inside = value(&c);
+  uint32_t nothing = view_builder_value(c.builder, CLEAVE_DTYPE_F32, 2, empty);
+  joined = value(&c);
+  z = value(&c);
+  node1(&c, "Exp", x, inside);
+  node2(&c, "Concat", nothing, inside, joined);
+  node1(&c, "Neg", joined, z);
+  view_builder_output(c.builder, z);
+  check_refused(&c, "Concat 'node': its operand is missing, or computed inside");
+
+  c = (nodes_case_t){.builder = view_builder_create(), .dims = {4, 6}};
+  static const int64_t column[] = {4, 1};
+  static const int64_t none[] = {4, 0};
+  x = view_builder_value(c.builder, CLEAVE_DTYPE_F32, 2, column);
+  nothing = view_builder_value(c.builder, CLEAVE_DTYPE_F32, 2, none);
+  joined = view_builder_value(c.builder, CLEAVE_DTYPE_F32, 2, column);
+  y = value(&c);
+  z = value(&c);
+  uint32_t node = node2(&c, "Concat", x, nothing, joined);
+  view_builder_int(c.builder, node, "axis", 1);
+  node2(&c, "Add", joined, y, z);
+  view_builder_output(c.builder, z);
+  check_refused(&c, "Concat 'node': it is repeated along the axis of its parts");
+}
+
+UNIT_TEST(groups_are_cut_beside_joined_axes_alone) {
+  for (int axis = 1; axis < 3; axis++) {
+    nodes_case_t c = {.builder = view_builder_create()};
+    static const int64_t image[] = {2, 6, 4, 7};
+    int64_t half[] = {2, 6, 4, 7};
+    half[axis] /= 2;
+    uint32_t x = view_builder_value(c.builder, CLEAVE_DTYPE_F32, 4, half);
+    uint32_t inputs[3] = {view_builder_value(c.builder, CLEAVE_DTYPE_F32, 4, image),
+                          view_builder_value(c.builder, CLEAVE_DTYPE_F32, 1, &image[1]),
+                          view_builder_value(c.builder, CLEAVE_DTYPE_F32, 1, &image[1])};
+    uint32_t y = view_builder_value(c.builder, CLEAVE_DTYPE_F32, 4, image);
+    uint32_t node = node2(&c, "Concat", x, x, inputs[0]);
+    view_builder_int(c.builder, node, "axis", axis);
+    node = view_builder_node(c.builder, "GroupNormalization", 3, inputs, 1, &y);
+    view_builder_float(c.builder, node, "epsilon", 0.0078125);
+    view_builder_int(c.builder, node, "num_groups", 3);
+    view_builder_output(c.builder, y);
+    if (axis == 1) {
+      check_refused(&c, "Concat 'node': it joins the channels that are in groups");
+    } else {
+      check_lowers(&c,
+                   "kernel rank 5 reduced 3\nin0 f32 [0 1 2 3 4]\nin1 f32 [0 1 2 3 4]\nin2 f32 [. 0 1 . .]\n"
+                   "in3 f32 [. 0 1 . .]\n%0 = load in0 in1 along 3\n%1 = ReduceMean %0\n%2 = Sub %0 %1\n"
+                   "%3 = MeanSquare %2\n%4 = constant f32 0.0078125\n%5 = Add %3 %4\n%6 = Sqrt %5\n"
+                   "%7 = Reciprocal %6\n%8 = Mul %2 %7\n%9 = load in2\n%10 = Mul %8 %9\n%11 = load in3\n"
+                   "%12 = Add %10 %11\nout0 f32 = %12\n");
+    }
+  }
+}
+
 UNIT_TEST(values_of_other_shapes_are_refused) {
   nodes_case_t c = {.builder = view_builder_create(), .dims = {4, 6}};
   uint32_t x = value(&c);
