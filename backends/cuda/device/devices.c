@@ -21,8 +21,9 @@ static cleave_status_t properties(void *opaque, uint32_t device, cleave_device_p
                                   cleave_message_t *message) {
   const cuda_state_t *state = opaque;
   if (device >= state->device_count) {
-    return cuda_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, CLEAVE_REASON_DEVICE, "device %u: there are %u",
-                     (unsigned)device, (unsigned)state->device_count);
+    return cuda_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, CLEAVE_REASON_DEVICE,
+                     "device %u does not exist: there are %u", (unsigned)device,
+                     (unsigned)state->device_count);
   }
   const cuda_device_state_t *self = &state->devices[device];
   *out_properties =

@@ -127,8 +127,9 @@ static cleave_status_t make_context(cuda_state_t *state, cuda_device_state_t *de
 
 cleave_status_t cuda_enter(cuda_state_t *state, uint32_t device, cleave_message_t *message) {
   if (device >= state->device_count) {
-    return cuda_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, CLEAVE_REASON_DEVICE, "device %u: there are %u",
-                     (unsigned)device, (unsigned)state->device_count);
+    return cuda_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, CLEAVE_REASON_DEVICE,
+                     "device %u does not exist: there are %u", (unsigned)device,
+                     (unsigned)state->device_count);
   }
   CUDA_TRY(make_context(state, &state->devices[device], message));
   return cuda_check(state, state->libraries.driver.context_push(state->devices[device].context),

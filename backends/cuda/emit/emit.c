@@ -36,7 +36,7 @@ static bool is_known(const cleave_node_view_t *node) {
 
 static cleave_status_t check_node(cuda_plan_t *plan, const cleave_node_view_t *node) {
   if (!is_known(node)) {
-    return cuda_plan_refuse(plan, CLEAVE_REASON_OPERATOR, "no kernel has it");
+    return cuda_plan_refuse(plan, CLEAVE_REASON_OPERATOR, "there is no kernel for it");
   }
   for (uint32_t k = 0; k < node->input_count + node->output_count; k++) {
     uint32_t value = k < node->input_count ? node->inputs[k] : node->outputs[k - node->input_count];
@@ -44,7 +44,7 @@ static cleave_status_t check_node(cuda_plan_t *plan, const cleave_node_view_t *n
       continue;
     }
     if (!cpu_dtype_is_plain(cuda_tensor(plan, value)->dtype)) {
-      return cuda_plan_refuse(plan, CLEAVE_REASON_DTYPE, "a dtype is none of numbers or truth values");
+      return cuda_plan_refuse(plan, CLEAVE_REASON_DTYPE, "a dtype is neither a number nor bool");
     }
     if (plan->slots[value].bytes < 0) {
       return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "a shape is not known");
@@ -157,13 +157,14 @@ cleave_status_t cuda_emit_guess(const cleave_region_view_t *region, cleave_messa
     const cleave_node_view_t *node = &region->nodes[n];
     if (!is_known(node) || (find_operator(node->op) == NULL && !is_lowered(node->op))) {
       return cuda_fail(message, CLEAVE_ERROR_UNSUPPORTED, CLEAVE_REASON_OPERATOR,
-                       "%s '%.60s': no kernel has it", node->op, node->name == NULL ? "" : node->name);
+                       "%s '%.60s': there is no kernel for it", node->op,
+                       node->name == NULL ? "" : node->name);
     }
   }
   for (uint32_t v = 0; v < region->value_count; v++) {
     if (!cpu_dtype_is_plain(region->values[v].tensor.dtype)) {
       return cuda_fail(message, CLEAVE_ERROR_UNSUPPORTED, CLEAVE_REASON_DTYPE,
-                       "'%.100s' has a dtype that is not known, or none of numbers or truth values",
+                       "'%.100s' has a dtype that is unknown, or neither a number nor bool",
                        region->values[v].name);
     }
   }

@@ -11,7 +11,7 @@ cleave_status_t cuda_geometry_read(cuda_plan_t *plan, const cleave_node_view_t *
   const cleave_tensor_view_t *y = tensors->y;
   cuda_geometry_t *out = out_geometry;
   if (!cpu_dtype_is_float(x->dtype) || w->dtype != x->dtype || w->rank != x->rank || y->dtype != x->dtype) {
-    return cuda_plan_refuse(plan, CLEAVE_REASON_DTYPE, "floats of one dtype alone are supported");
+    return cuda_plan_refuse(plan, CLEAVE_REASON_DTYPE, "expected floating-point operands of one dtype");
   }
   CUDA_TRY(cuda_window_between(plan, node, x, y, w->dims + 2, &out->window));
   out->label = node->op;

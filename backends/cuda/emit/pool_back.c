@@ -50,7 +50,7 @@ cleave_status_t cuda_emit_pool_back(cuda_plan_t *plan, const cleave_node_view_t 
   uint32_t count = 0;
   const int64_t *sizes = cleave_view_ints(node, "kernel_shape", &count);
   if (!cpu_dtype_is_float(dx->dtype) || dy->dtype != dx->dtype) {
-    return cuda_plan_refuse(plan, CLEAVE_REASON_DTYPE, "floats of one dtype alone are supported");
+    return cuda_plan_refuse(plan, CLEAVE_REASON_DTYPE, "expected floating-point operands of one dtype");
   }
   if (dx->rank < 3 || count != (uint32_t)(dx->rank - 2)) {
     return cuda_plan_refuse(plan, CLEAVE_REASON_ATTRIBUTE,
@@ -93,7 +93,8 @@ cleave_status_t cuda_emit_relu_back(cuda_plan_t *plan, const cleave_node_view_t 
     is_sound = y->dims[d] == dy->dims[d];
   }
   if (!is_sound) {
-    return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "floats of one dtype and shape alone are supported");
+    return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE,
+                            "expected floating-point operands of one dtype and shape");
   }
   cuda_builder_t builder;
   cleave_status_t status = cuda_builder_init(&builder, plan, node->op, dy->rank, 0);

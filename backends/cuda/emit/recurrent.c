@@ -457,7 +457,7 @@ cleave_status_t cuda_emit_recurrent(cuda_plan_t *plan, const cleave_node_view_t 
   CUDA_TRY(cpu_recurrent_read(node, &layer.recurrent, plan->message));
   CUDA_TRY(cpu_recurrent_measure(&layer.recurrent, plan->region, node, &layer.sizes, plan->message));
   if (!cpu_dtype_is_float(layer.dtype)) {
-    return cuda_plan_refuse(plan, CLEAVE_REASON_DTYPE, "its operands are no floats");
+    return cuda_plan_refuse(plan, CLEAVE_REASON_DTYPE, "its operands are not floating-point numbers");
   }
   CUDA_TRY(check_dtypes(&layer));
   if (layer.sizes.steps > MAX_STEPS) {

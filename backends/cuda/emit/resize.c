@@ -135,7 +135,7 @@ cleave_status_t cuda_emit_resize(cuda_plan_t *plan, const cleave_node_view_t *no
   bool crops = resize.rule.coordinates == KERNEL_RESIZE_TF_CROP_AND_RESIZE;
   if ((!copies && !cpu_dtype_is_float(x->dtype)) || !isfinite(resize.rule.extrapolation)) {
     return cuda_plan_refuse(plan, CLEAVE_REASON_DTYPE,
-                            "it interpolates integers, or continues without a number");
+                            "it interpolates integers, or extrapolation_value is not finite");
   }
   resize.number = copies ? CLEAVE_DTYPE_F32 : kernel_compute_dtype(x->dtype);
   CUDA_TRY(read_axes(&resize));

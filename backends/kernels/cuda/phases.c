@@ -70,7 +70,7 @@ cleave_status_t kernel_cuda_create(const kernel_program_t *program, bool fast_ma
   for (uint32_t v = 0; v < program->value_count; v++) {
     if (cuda_is_reduction(&program->values[v]) &&
         kernel_op_info(program->values[v].op)->result != CLEAVE_DTYPE_UNKNOWN) {
-      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s: no kernel for CUDA has it",
+      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s: there is no CUDA kernel for it",
                          kernel_op_info(program->values[v].op)->name);
     }
   }

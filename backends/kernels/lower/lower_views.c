@@ -37,7 +37,8 @@ static cleave_status_t read_integers(const viewing_t *viewing, uint32_t index, i
   int64_t size = cleave_view_element_count(tensor);
   if (tensor->data == NULL || tensor->storage != CLEAVE_STORAGE_DENSE || size < 0 || size > CLEAVE_MAX_RANK ||
       (tensor->dtype != CLEAVE_DTYPE_I64 && tensor->dtype != CLEAVE_DTYPE_I32)) {
-    return kernel_lower_refuse(viewing->node, "what it is told is not constant", viewing->lowering->message);
+    return kernel_lower_refuse(viewing->node, "an input that has to be constant is not",
+                               viewing->lowering->message);
   }
   cpu_convert(tensor->dtype, tensor->data, CLEAVE_DTYPE_I64, out, size);
   *out_count = (uint32_t)size;
@@ -45,7 +46,8 @@ static cleave_status_t read_integers(const viewing_t *viewing, uint32_t index, i
 }
 
 static cleave_status_t refuse(const viewing_t *viewing) {
-  return kernel_lower_refuse(viewing->node, "it is no view of its operand", viewing->lowering->message);
+  return kernel_lower_refuse(viewing->node, "its result is not a view of its operand",
+                             viewing->lowering->message);
 }
 
 static cleave_status_t view_transpose(const viewing_t *viewing) {
