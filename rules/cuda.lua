@@ -14,6 +14,8 @@ local options = {
   pointwise = option.boolean(true, "make kernels of pointwise operators"),
   reductions = option.boolean(true, "kernels take reductions over the last axes"),
   max_nodes = option.integer(64, "most nodes in one kernel", { min = 2, max = 512 }),
+  join_run = option.integer(0, "fewest elements of each part of a Concat in a row, on average, for "
+    .. "kernels to read it where it lies; 0: they read no parts", { min = 0 }),
   epilogues = option.boolean(true, "products and convolutions take what follows them along"),
   precision = option.enum("float32", "exact; products rounded to TF32; or values of 16 bits", {
     "float32", "tf32", "float16", "bfloat16",
@@ -95,7 +97,7 @@ local rules = {
     doc = "Connected pointwise operators of one shape, with the reductions of their rows.",
     enabled = options.pointwise,
     selector = function(_, own)
-      return grow.grower(own)
+      return grow.grower(own, { join_run = own.join_run > 0 and own.join_run or nil })
     end,
     min_nodes = 2,
     priority = -1,
@@ -144,6 +146,18 @@ local rules = {
     end,
     inputs = { x = { 4, 50, 96 }, y = { 4, 50, 96 } },
     expect = { pointwise = 1, everything = 1, left = 0 },
+    equal = true,
+  },
+  test "parts of concatenations can be loads" {
+    graph = function(g, x, y, z, w)
+      local a = g.Concat(x, y, { axis = 1 }) + 0.5
+      local b = g.Concat(z, w, z, { axis = 1 })
+      local c = g.Concat(x, x, { axis = -1 })
+      return g.Relu(a) * g.normal { 8, 1, 1 }, g.Softmax(b * 2.0), c * 2.0
+    end,
+    inputs = { x = { 2, 5, 4, 8 }, y = { 2, 3, 4, 8 }, z = { 7, 13 }, w = { 7, 5 } },
+    options = { join_run = 1 },
+    expect = { pointwise = 3, everything = 3, left = 0 },
     equal = true,
   },
   test "a product whose value is needed elsewhere keeps it" {
