@@ -143,6 +143,8 @@ static void merge_axes(const kernel_program_t *program, int32_t first_of_row, co
       widen_parts(program, dims[d], space);
     } else {
       space->dims[space->rank++] = dims[d];
+    }
+    if (is_seam) {
       place_parts(program, inputs, d, space);
     }
     for (uint32_t k = 0; k < program->input_count; k++) {
