@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A naive interpreter of programs: each value is computed for all elements before the next one, index by
-// index.
+// index; and what runs of programs are compared with it by.
 #include "kernel_case.h"
 
 #include <math.h>
 
 #define CPU_FUSED
+#include "kernels/convert.h"
 #include "kernels/execute/space.h"
 #include "kernels/vector_math.h"
 #include "system/threads.h"
@@ -254,4 +255,166 @@ void kernel_case_interpret(const kernel_program_t *program, const kernel_tensor_
     free(machine->values[v]);
   }
   free(machine);
+}
+
+/* ---- against the interpreter ---- */
+
+typedef struct tensors {
+  kernel_tensor_t inputs[KERNEL_CASE_INPUTS];
+  int64_t dims[KERNEL_CASE_INPUTS][CLEAVE_MAX_RANK];
+  int64_t strides[KERNEL_CASE_INPUTS][CLEAVE_MAX_RANK];
+  size_t output_bytes;
+} tensors_t;
+
+/* Inputs for a program over a space of these sizes: numbers around zero; some axes are repeated by a size of
+ * 1, some tensors are views with gaps. */
+static void make_inputs(const kernel_program_t *program, const int64_t *dims, unsigned seed,
+                        tensors_t *tensors) {
+  int64_t count = 1;
+  srand(seed);
+  for (int32_t d = 0; d < program->rank; d++) {
+    count *= dims[d];
+  }
+  tensors->output_bytes = (size_t)count * 8 + 8;
+  for (uint32_t k = 0; k < program->input_count; k++) {
+    const kernel_input_t *input = &program->inputs[k];
+    kernel_tensor_t *tensor = &tensors->inputs[k];
+    for (int32_t d = 0; d < program->rank; d++) {
+      if (input->axes[d] >= 0) {
+        tensors->dims[k][input->axes[d]] = k > 0 && rand() % 6 == 0 ? 1 : dims[d];
+      }
+    }
+    int64_t gap = rand() % 3 == 0 ? 2 : 1;
+    int64_t elements = gap;
+    for (int32_t d = input->rank - 1; d >= 0; d--) {
+      tensors->strides[k][d] = elements;
+      elements *= tensors->dims[k][d];
+    }
+    size_t size = cleave_dtype_size(input->dtype);
+    unsigned char *data = calloc((size_t)elements + 1, size);
+    for (int64_t e = 0; e < elements; e++) {
+      double value = (rand() % 4001 - 2000) / 500.0;
+      if (input->dtype == CLEAVE_DTYPE_BOOL) {
+        data[e] = (unsigned char)(rand() % 2);
+      } else {
+        cpu_convert(CLEAVE_DTYPE_F64, &value, input->dtype, data + (size_t)e * size, 1);
+      }
+    }
+    *tensor = (kernel_tensor_t){.data = data,
+                                .rank = input->rank,
+                                .dims = tensors->dims[k],
+                                .strides = gap > 1 ? tensors->strides[k] : NULL};
+  }
+}
+
+static void free_inputs(const kernel_program_t *program, tensors_t *tensors) {
+  for (uint32_t k = 0; k < program->input_count; k++) {
+    free((void *)(uintptr_t)tensors->inputs[k].data);
+  }
+}
+
+static void fresh_outputs(const kernel_program_t *program, const tensors_t *tensors, void **outputs) {
+  for (uint32_t k = 0; k < program->output_count; k++) {
+    outputs[k] = calloc(1, tensors->output_bytes);
+    for (size_t e = 0; e * 8 < tensors->output_bytes && program->outputs[k].adds; e++) {
+      float half = 0.5f;
+      cpu_convert(CLEAVE_DTYPE_F32, &half, program->outputs[k].dtype,
+                  (unsigned char *)outputs[k] + e * cleave_dtype_size(program->outputs[k].dtype), 1);
+    }
+  }
+}
+
+void kernel_case_check_close(const kernel_program_t *program, uint32_t output, const void *found,
+                             const void *expected, size_t count, double tolerance) {
+  cleave_dtype_t dtype = program->outputs[output].dtype;
+  size_t size = cleave_dtype_size(dtype);
+  for (size_t k = 0; k < count; k++) {
+    double a = 0;
+    double b = 0;
+    cpu_convert(dtype, (const unsigned char *)found + k * size, CLEAVE_DTYPE_F64, &a, 1);
+    cpu_convert(dtype, (const unsigned char *)expected + k * size, CLEAVE_DTYPE_F64, &b, 1);
+    bool same = a == b || (a != a && b != b) || fabs(a - b) <= tolerance * (fabs(b) + 1);
+    if (!same) {
+      char text[4096];
+      kernel_program_print(program, text, sizeof text);
+      ck_abort_msg("output %u, element %zu: %.17g, expected %.17g\n%s", (unsigned)output, k, a, b, text);
+    }
+  }
+}
+
+/* Output 0 over each input that it may lie over: the bits stay those of `expected`. Returns how many there
+ * are. */
+static int check_inplace(const kernel_program_t *program, const tensors_t *tensors, void *const *expected) {
+  cleave_message_t message = {.text = ""};
+  kernel_plan_t *plan = NULL;
+  int64_t dims[CLEAVE_MAX_RANK];
+  int64_t count = 1;
+  int found = 0;
+  ck_assert_int_eq(kernel_plan_create(program, kernel_loops_choose(2), &plan, &message), CLEAVE_OK);
+  ck_assert_int_eq(kernel_space(plan, tensors->inputs, dims, &message), CLEAVE_OK);
+  uint32_t allowed = kernel_inplace(plan, dims, tensors->inputs);
+  kernel_plan_destroy(plan);
+  for (int32_t d = 0; d < program->rank; d++) {
+    count *= dims[d];
+  }
+  for (uint32_t k = 0; k < program->input_count; k++) {
+    kernel_tensor_t inputs[KERNEL_CASE_INPUTS];
+    void *outputs[KERNEL_CASE_OUTPUTS];
+    if ((allowed >> k & 1u) == 0) {
+      continue;
+    }
+    found++;
+    memcpy(inputs, tensors->inputs, sizeof inputs);
+    fresh_outputs(program, tensors, outputs);
+    memcpy(outputs[0], inputs[k].data, (size_t)count * cleave_dtype_size(program->inputs[k].dtype));
+    inputs[k].data = outputs[0];
+    kernel_case_run(program, 2, 2, inputs, outputs);
+    for (uint32_t o = 0; o < program->output_count; o++) {
+      size_t bytes =
+          o == 0 ? (size_t)count * cleave_dtype_size(program->outputs[0].dtype) : tensors->output_bytes;
+      ck_assert_mem_eq(outputs[o], expected[o], bytes);
+      free(outputs[o]);
+    }
+  }
+  return found;
+}
+
+int kernel_case_inplace_count;
+
+void kernel_case_check(const kernel_program_t *program, const int64_t *dims, unsigned seed,
+                       double tolerance) {
+  tensors_t tensors = {0};
+  void *expected[KERNEL_CASE_OUTPUTS];
+  void *first[KERNEL_CASE_OUTPUTS];
+  make_inputs(program, dims, seed, &tensors);
+  fresh_outputs(program, &tensors, expected);
+  kernel_case_interpret(program, tensors.inputs, expected);
+  for (int limit = 0; limit <= 2; limit++) {
+    for (int32_t threads = 1; threads <= 2; threads++) {
+      void *outputs[KERNEL_CASE_OUTPUTS];
+      fresh_outputs(program, &tensors, outputs);
+      kernel_case_run(program, limit, threads, tensors.inputs, outputs);
+      for (uint32_t k = 0; k < program->output_count; k++) {
+        if (limit == 0 && threads == 1) {
+          kernel_case_check_close(program, k, outputs[k], expected[k], tensors.output_bytes / 8, tolerance);
+          first[k] = outputs[k];
+        } else {
+          ck_assert_mem_eq(outputs[k], first[k], tensors.output_bytes);
+          free(outputs[k]);
+        }
+      }
+    }
+  }
+  kernel_case_inplace_count += check_inplace(program, &tensors, first);
+  for (uint32_t k = 0; k < program->output_count; k++) {
+    free(expected[k]);
+    free(first[k]);
+  }
+  free_inputs(program, &tensors);
+}
+
+void kernel_case_check_text(const char *text, const int64_t *dims, double tolerance) {
+  kernel_program_t *program = kernel_case_read(text);
+  kernel_case_check(program, dims, 1, tolerance);
+  kernel_program_destroy(program);
 }

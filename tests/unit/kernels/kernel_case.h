@@ -29,4 +29,19 @@ void kernel_case_interpret(const kernel_program_t *program, const kernel_tensor_
 bool kernel_case_apply(kernel_op_t op, cleave_dtype_t dtype, const void *const *operands, double alpha,
                        double beta, void *out);
 
+/* ---- against the interpreter ---- */
+
+enum { KERNEL_CASE_INPUTS = 5, KERNEL_CASE_OUTPUTS = 4 };
+
+/* Runs over a space of these sizes with inputs that are drawn: every instruction set, one thread and more,
+ * against the interpreter; all of them give the same bits. */
+void kernel_case_check(const kernel_program_t *program, const int64_t *dims, unsigned seed, double tolerance);
+void kernel_case_check_text(const char *text, const int64_t *dims, double tolerance);
+/* How often output 0 lay over an input so far. */
+extern int kernel_case_inplace_count;
+
+/* Elements of an output; differences up to the tolerance, relative to 1 and more. */
+void kernel_case_check_close(const kernel_program_t *program, uint32_t output, const void *found,
+                             const void *expected, size_t count, double tolerance);
+
 #endif /* CLEAVE_TESTS_KERNEL_CASE_H */

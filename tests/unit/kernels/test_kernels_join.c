@@ -62,23 +62,6 @@ static void fill(join_case_t *c, const int64_t *dims, const int64_t *sizes, int6
   }
 }
 
-static void check_equal(const join_case_t *c, uint32_t output, const unsigned char *found,
-                        const unsigned char *expected, double tolerance) {
-  cleave_dtype_t dtype = c->program->outputs[output].dtype;
-  size_t size = cleave_dtype_size(dtype);
-  for (size_t k = 0; (k + 1) * size <= c->bytes; k++) {
-    double a = 0;
-    double b = 0;
-    cpu_convert(dtype, found + k * size, CLEAVE_DTYPE_F64, &a, 1);
-    cpu_convert(dtype, expected + k * size, CLEAVE_DTYPE_F64, &b, 1);
-    if (!(a == b || fabs(a - b) <= tolerance * (fabs(b) + 1))) {
-      char text[4096];
-      kernel_program_print(c->program, text, sizeof text);
-      ck_abort_msg("output %u, element %zu: %.17g, expected %.17g\n%s", (unsigned)output, k, a, b, text);
-    }
-  }
-}
-
 static void fresh(const join_case_t *c, void **outputs) {
   for (uint32_t k = 0; k < c->program->output_count; k++) {
     outputs[k] = aligned_alloc(64, (c->bytes + 63) / 64 * 64);
@@ -100,7 +83,8 @@ static void check_filled(join_case_t *c, bool on_cuda) {
       cuda_case_run(c->program, c->inputs, found);
     }
     for (uint32_t k = 0; k < c->program->output_count; k++) {
-      check_equal(c, k, found[k], expected[k], 1e-5);
+      kernel_case_check_close(c->program, k, found[k], expected[k],
+                              c->bytes / cleave_dtype_size(c->program->outputs[k].dtype), 1e-5);
       free(found[k]);
     }
   }

@@ -6,169 +6,6 @@
 #include "kernels/convert.h"
 #include "unit.h"
 
-enum { MAX_INPUTS = 5, MAX_OUTPUTS = 4 };
-
-typedef struct tensors {
-  kernel_tensor_t inputs[MAX_INPUTS];
-  int64_t dims[MAX_INPUTS][CLEAVE_MAX_RANK];
-  int64_t strides[MAX_INPUTS][CLEAVE_MAX_RANK];
-  size_t output_bytes;
-} tensors_t;
-
-/* Inputs for a program over a space of these sizes: numbers around zero; some axes are repeated by a size of
- * 1, some tensors are views with gaps. */
-static void make_inputs(const kernel_program_t *program, const int64_t *dims, unsigned seed,
-                        tensors_t *tensors) {
-  int64_t count = 1;
-  srand(seed);
-  for (int32_t d = 0; d < program->rank; d++) {
-    count *= dims[d];
-  }
-  tensors->output_bytes = (size_t)count * 8 + 8;
-  for (uint32_t k = 0; k < program->input_count; k++) {
-    const kernel_input_t *input = &program->inputs[k];
-    kernel_tensor_t *tensor = &tensors->inputs[k];
-    for (int32_t d = 0; d < program->rank; d++) {
-      if (input->axes[d] >= 0) {
-        tensors->dims[k][input->axes[d]] = k > 0 && rand() % 6 == 0 ? 1 : dims[d];
-      }
-    }
-    int64_t gap = rand() % 3 == 0 ? 2 : 1;
-    int64_t elements = gap;
-    for (int32_t d = input->rank - 1; d >= 0; d--) {
-      tensors->strides[k][d] = elements;
-      elements *= tensors->dims[k][d];
-    }
-    size_t size = cleave_dtype_size(input->dtype);
-    unsigned char *data = calloc((size_t)elements + 1, size);
-    for (int64_t e = 0; e < elements; e++) {
-      double value = (rand() % 4001 - 2000) / 500.0;
-      if (input->dtype == CLEAVE_DTYPE_BOOL) {
-        data[e] = (unsigned char)(rand() % 2);
-      } else {
-        cpu_convert(CLEAVE_DTYPE_F64, &value, input->dtype, data + (size_t)e * size, 1);
-      }
-    }
-    *tensor = (kernel_tensor_t){.data = data,
-                                .rank = input->rank,
-                                .dims = tensors->dims[k],
-                                .strides = gap > 1 ? tensors->strides[k] : NULL};
-  }
-}
-
-static void free_inputs(const kernel_program_t *program, tensors_t *tensors) {
-  for (uint32_t k = 0; k < program->input_count; k++) {
-    free((void *)(uintptr_t)tensors->inputs[k].data);
-  }
-}
-
-static void fresh_outputs(const kernel_program_t *program, const tensors_t *tensors, void **outputs) {
-  for (uint32_t k = 0; k < program->output_count; k++) {
-    outputs[k] = calloc(1, tensors->output_bytes);
-    for (size_t e = 0; e * 8 < tensors->output_bytes && program->outputs[k].adds; e++) {
-      float half = 0.5f;
-      cpu_convert(CLEAVE_DTYPE_F32, &half, program->outputs[k].dtype,
-                  (unsigned char *)outputs[k] + e * cleave_dtype_size(program->outputs[k].dtype), 1);
-    }
-  }
-}
-
-static void check_close(const kernel_program_t *program, uint32_t output, const void *found,
-                        const void *expected, size_t bytes, double tolerance) {
-  cleave_dtype_t dtype = program->outputs[output].dtype;
-  size_t size = cleave_dtype_size(dtype);
-  for (size_t k = 0; k < bytes / 8; k++) {
-    double a = 0;
-    double b = 0;
-    cpu_convert(dtype, (const unsigned char *)found + k * size, CLEAVE_DTYPE_F64, &a, 1);
-    cpu_convert(dtype, (const unsigned char *)expected + k * size, CLEAVE_DTYPE_F64, &b, 1);
-    bool same = a == b || (a != a && b != b) || fabs(a - b) <= tolerance * (fabs(b) + 1);
-    if (!same) {
-      char text[4096];
-      kernel_program_print(program, text, sizeof text);
-      ck_abort_msg("output %u, element %zu: %.17g, expected %.17g\n%s", (unsigned)output, k, a, b, text);
-    }
-  }
-}
-
-/* Output 0 over each input that it may lie over: the bits stay those of `expected`. Returns how many there
- * are. */
-static int check_inplace(const kernel_program_t *program, const tensors_t *tensors, void *const *expected) {
-  cleave_message_t message = {.text = ""};
-  kernel_plan_t *plan = NULL;
-  int64_t dims[CLEAVE_MAX_RANK];
-  int64_t count = 1;
-  int found = 0;
-  ck_assert_int_eq(kernel_plan_create(program, kernel_loops_choose(2), &plan, &message), CLEAVE_OK);
-  ck_assert_int_eq(kernel_space(plan, tensors->inputs, dims, &message), CLEAVE_OK);
-  uint32_t allowed = kernel_inplace(plan, dims, tensors->inputs);
-  kernel_plan_destroy(plan);
-  for (int32_t d = 0; d < program->rank; d++) {
-    count *= dims[d];
-  }
-  for (uint32_t k = 0; k < program->input_count; k++) {
-    kernel_tensor_t inputs[MAX_INPUTS];
-    void *outputs[MAX_OUTPUTS];
-    if ((allowed >> k & 1u) == 0) {
-      continue;
-    }
-    found++;
-    memcpy(inputs, tensors->inputs, sizeof inputs);
-    fresh_outputs(program, tensors, outputs);
-    memcpy(outputs[0], inputs[k].data, (size_t)count * cleave_dtype_size(program->inputs[k].dtype));
-    inputs[k].data = outputs[0];
-    kernel_case_run(program, 2, 2, inputs, outputs);
-    for (uint32_t o = 0; o < program->output_count; o++) {
-      size_t bytes =
-          o == 0 ? (size_t)count * cleave_dtype_size(program->outputs[0].dtype) : tensors->output_bytes;
-      ck_assert_mem_eq(outputs[o], expected[o], bytes);
-      free(outputs[o]);
-    }
-  }
-  return found;
-}
-
-static int inplace_count;
-
-/* Every instruction set, one thread and more, against the interpreter; all of them give the same bits. */
-static void check_program(const kernel_program_t *program, const int64_t *dims, unsigned seed,
-                          double tolerance) {
-  tensors_t tensors = {0};
-  void *expected[MAX_OUTPUTS];
-  void *first[MAX_OUTPUTS];
-  make_inputs(program, dims, seed, &tensors);
-  fresh_outputs(program, &tensors, expected);
-  kernel_case_interpret(program, tensors.inputs, expected);
-  for (int limit = 0; limit <= 2; limit++) {
-    for (int32_t threads = 1; threads <= 2; threads++) {
-      void *outputs[MAX_OUTPUTS];
-      fresh_outputs(program, &tensors, outputs);
-      kernel_case_run(program, limit, threads, tensors.inputs, outputs);
-      for (uint32_t k = 0; k < program->output_count; k++) {
-        if (limit == 0 && threads == 1) {
-          check_close(program, k, outputs[k], expected[k], tensors.output_bytes, tolerance);
-          first[k] = outputs[k];
-        } else {
-          ck_assert_mem_eq(outputs[k], first[k], tensors.output_bytes);
-          free(outputs[k]);
-        }
-      }
-    }
-  }
-  inplace_count += check_inplace(program, &tensors, first);
-  for (uint32_t k = 0; k < program->output_count; k++) {
-    free(expected[k]);
-    free(first[k]);
-  }
-  free_inputs(program, &tensors);
-}
-
-static void check_text(const char *text, const int64_t *dims, double tolerance) {
-  kernel_program_t *program = kernel_case_read(text);
-  check_program(program, dims, 1, tolerance);
-  kernel_program_destroy(program);
-}
-
 static const char *const SOFTMAX =
     "kernel rank 2 reduced 1\nin0 f32 [0 1]\nin1 f32 [. 0]\n%0 = load in0\n%1 = load in1\n%2 = Add %0 %1\n"
     "%3 = ReduceMax %2\n%4 = Sub %2 %3\n%5 = Exp %4\n%6 = ReduceSum %5\n%7 = Div %5 %6\nout0 f32 = %7\n"
@@ -178,7 +15,7 @@ UNIT_TEST(softmax_of_short_and_long_rows) {
   static const int64_t shapes[][2] = {{1, 1},    {3, 7},      {700, 5},   {5, 1023}, {3, 1024},
                                       {4, 1025}, {2, 100003}, {129, 640}, {0, 4},    {1000, 49}};
   for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++) {
-    check_text(SOFTMAX, shapes[k], 1e-6);
+    kernel_case_check_text(SOFTMAX, shapes[k], 1e-6);
   }
 }
 
@@ -186,24 +23,24 @@ UNIT_TEST(softmax_of_short_and_long_rows) {
  * between does not write before it reads. A sum that is stored while x is still needed may not. */
 UNIT_TEST(results_may_lie_over_inputs_that_are_read_before) {
   const int64_t dims[] = {40, 200};
-  inplace_count = 0;
-  check_text(
+  kernel_case_inplace_count = 0;
+  kernel_case_check_text(
       "kernel rank 2 reduced 1\nin0 f32 [0 1]\n%0 = load in0\n%1 = ReduceMean %0\n%2 = Sub %0 %1\n%3 = "
       "MeanSquare %2\n"
       "%4 = Sqrt %3\n%5 = Div %2 %4\nout0 f32 = %5\n",
       dims, 1e-5);
-  ck_assert_int_eq(inplace_count, 1);
-  check_text(
+  ck_assert_int_eq(kernel_case_inplace_count, 1);
+  kernel_case_check_text(
       "kernel rank 2 reduced 1\nin0 f32 [0 1]\n%0 = load in0\n%1 = Exp %0\n%2 = ReduceSum %1\n%3 = Mul %0 "
       "%2\n"
       "out0 f32 = %1\nout1 f32 = %3\n",
       dims, 1e-5);
-  ck_assert_int_eq(inplace_count, 1);
-  check_text(
+  ck_assert_int_eq(kernel_case_inplace_count, 1);
+  kernel_case_check_text(
       "kernel rank 2 reduced 0\nin0 f32 [0 1]\nin1 f32 [. 0]\n%0 = load in0\n%1 = load in1\n%2 = Add %0 %1\n"
       "%3 = Tanh %2\nout0 f32 = %3\n",
       dims, 1e-5);
-  ck_assert_int_eq(inplace_count, 2);
+  ck_assert_int_eq(kernel_case_inplace_count, 2);
 }
 
 UNIT_TEST(a_row_without_elements_reduces_to_the_neutral_one) {
@@ -230,9 +67,9 @@ UNIT_TEST(layer_normalization_in_float16) {
       "%2 = Sub %0 %1\n%3 = MeanSquare %2\n%4 = constant f32 1e-5\n%5 = Add %3 %4\n%6 = Sqrt %5\n%7 = Div %2 "
       "%6\n"
       "%8 = load in1\n%9 = Mul %7 %8\n%10 = load in2\n%11 = Add %9 %10\nout0 f16 = %11\nout1 f32 = %6\n";
-  check_text(text, (const int64_t[]){37, 768}, 1e-3);
-  check_text(text, (const int64_t[]){5, 3000}, 1e-3);
-  check_text(text, (const int64_t[]){100, 12}, 1e-3);
+  kernel_case_check_text(text, (const int64_t[]){37, 768}, 1e-3);
+  kernel_case_check_text(text, (const int64_t[]){5, 3000}, 1e-3);
+  kernel_case_check_text(text, (const int64_t[]){100, 12}, 1e-3);
 }
 
 UNIT_TEST(a_row_of_several_axes_with_operands_along_some) {
@@ -241,9 +78,9 @@ UNIT_TEST(a_row_of_several_axes_with_operands_along_some) {
       "%0 %1\n"
       "%3 = ReduceMean %2\n%4 = Sub %2 %3\n%5 = MeanSquare %4\n%6 = Exp %4\n%7 = Mul %6 %5\nout0 f32 = %7\n"
       "out1 f32 = %5\n";
-  check_text(text, (const int64_t[]){2, 3, 5, 7}, 1e-6);
-  check_text(text, (const int64_t[]){2, 6, 40, 40}, 1e-6);
-  check_text(text, (const int64_t[]){1, 4, 1, 5000}, 1e-6);
+  kernel_case_check_text(text, (const int64_t[]){2, 3, 5, 7}, 1e-6);
+  kernel_case_check_text(text, (const int64_t[]){2, 6, 40, 40}, 1e-6);
+  kernel_case_check_text(text, (const int64_t[]){1, 4, 1, 5000}, 1e-6);
 }
 
 UNIT_TEST(transposed_and_repeated_inputs) {
@@ -252,9 +89,9 @@ UNIT_TEST(transposed_and_repeated_inputs) {
       "load in0\n"
       "%1 = load in1\n%2 = load in2\n%3 = load in3\n%4 = cast f32 %2\n%5 = Add %0 %1\n%6 = Mul %5 %4\n"
       "%7 = where %3 %6 %5\n%8 = Less %7 %0\nout0 f32 = %7\nout1 bool = %8\nout2 f32 += %6\n";
-  check_text(text, (const int64_t[]){5, 6, 7}, 0);
-  check_text(text, (const int64_t[]){2, 9, 2500}, 0);
-  check_text(text, (const int64_t[]){3, 700, 6}, 0);
+  kernel_case_check_text(text, (const int64_t[]){5, 6, 7}, 0);
+  kernel_case_check_text(text, (const int64_t[]){2, 9, 2500}, 0);
+  kernel_case_check_text(text, (const int64_t[]){3, 700, 6}, 0);
 }
 
 /* Short runs, so that a tile has several of them; more tiles than threads, the last of which is smaller. */
@@ -265,7 +102,7 @@ UNIT_TEST(one_run_for_all_runs_of_a_tile) {
       "%6 = Sigmoid %5\n%7 = Sub %6 %3\n%8 = Mul %1 %2\n%9 = Add %7 %8\nout0 f32 = %9\nout1 f16 = %5\n");
   static const int64_t lengths[] = {1, 3, 17, 96, 384, 500, 513};
   for (unsigned k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
-    check_program(program, (const int64_t[]){3, 47, lengths[k]}, k + 1, 2e-6);
+    kernel_case_check(program, (const int64_t[]){3, 47, lengths[k]}, k + 1, 2e-6);
   }
   kernel_program_destroy(program);
 }
@@ -281,17 +118,17 @@ static const char *const CHAIN =
 
 UNIT_TEST(operators_in_a_row_of_any_length) {
   for (int64_t length = 1; length <= 300; length += length < 20 || length > 120 ? 1 : 7) {
-    check_text(CHAIN, (const int64_t[]){3, length}, 0);
+    kernel_case_check_text(CHAIN, (const int64_t[]){3, length}, 0);
   }
-  check_text(CHAIN, (const int64_t[]){3, 2047}, 0);
-  check_text(CHAIN, (const int64_t[]){2, 5001}, 0);
+  kernel_case_check_text(CHAIN, (const int64_t[]){3, 2047}, 0);
+  kernel_case_check_text(CHAIN, (const int64_t[]){2, 5001}, 0);
 }
 
 UNIT_TEST(ranks_zero_and_eight) {
-  check_text(
+  kernel_case_check_text(
       "kernel rank 0 reduced 0\nin0 f64 []\n%0 = load in0\n%1 = Exp %0\nout0 f64 = %1\nout1 f64 += %0\n",
       NULL, 0);
-  check_text(
+  kernel_case_check_text(
       "kernel rank 8 reduced 2\nin0 f32 [0 1 2 3 4 5 6 7]\nin1 f32 [. 0 . 1 . 2 . 3]\n%0 = load in0\n%1 = "
       "load in1\n"
       "%2 = Mul %0 %1\n%3 = ReduceMin %2\n%4 = Sub %2 %3\nout0 f32 = %4\nout1 f32 = %3\n",
@@ -299,7 +136,7 @@ UNIT_TEST(ranks_zero_and_eight) {
 }
 
 UNIT_TEST(stores_of_inputs_constants_and_one_value_twice) {
-  check_text(
+  kernel_case_check_text(
       "kernel rank 2 reduced 0\nin0 f32 [. 0]\n%0 = load in0\n%1 = constant f32 1.5\n%2 = Mul %0 %0\nout0 "
       "f32 = %0\n"
       "out1 bf16 = %1\nout2 f32 = %2\nout3 f16 = %2\n",
@@ -438,7 +275,7 @@ static kernel_program_t *random_program(bool *out_has_reductions) {
                    CLEAVE_OK);
   uint32_t value = 0;
   *out_has_reductions = false;
-  for (int k = 0; k < 1 + rand() % MAX_INPUTS; k++) {
+  for (int k = 0; k < 1 + rand() % KERNEL_CASE_INPUTS; k++) {
     int8_t axes[CLEAVE_MAX_RANK];
     uint32_t input = 0;
     random_axes(rank, axes);
@@ -446,7 +283,7 @@ static kernel_program_t *random_program(bool *out_has_reductions) {
       axes[d] = (int8_t)d;
     }
     cleave_dtype_t dtype = random_dtypes[(size_t)rand() % (sizeof random_dtypes / sizeof random_dtypes[0])];
-    if (program->input_count < MAX_INPUTS) {
+    if (program->input_count < KERNEL_CASE_INPUTS) {
       ck_assert_int_eq(kernel_program_input(program, dtype, axes, &input, &message), CLEAVE_OK);
       ck_assert_int_eq(kernel_program_load(program, input, &value, &message), CLEAVE_OK);
     }
@@ -464,7 +301,7 @@ static kernel_program_t *random_program(bool *out_has_reductions) {
     bool is_reduction = kernel_op_info(op)->kind == KERNEL_KIND_REDUCTION;
     *out_has_reductions = *out_has_reductions || (status == CLEAVE_OK && is_reduction);
   }
-  for (uint32_t k = 0; k < MAX_OUTPUTS; k++) {
+  for (uint32_t k = 0; k < KERNEL_CASE_OUTPUTS; k++) {
     value =
         program->value_count - 1 - (uint32_t)rand() % (program->value_count < 8 ? program->value_count : 8);
     bool adds = rand() % 5 == 0 && program->values[value].dtype != CLEAVE_DTYPE_BOOL;
@@ -488,7 +325,7 @@ UNIT_TEST(where_the_largest_and_the_smallest_lie) {
              names[t]);
     size_t count = sizeof lengths / sizeof lengths[0] - (t % 5 == 0 ? 0 : 1); /* the longest takes time */
     for (size_t k = 0; k < count; k++) {
-      check_text(text, (const int64_t[]){lengths[k] > 1000 ? 3 : 7, lengths[k]}, 0);
+      kernel_case_check_text(text, (const int64_t[]){lengths[k] > 1000 ? 3 : 7, lengths[k]}, 0);
     }
   }
 }
@@ -527,9 +364,9 @@ UNIT_TEST(all_threads_share_a_long_row_and_give_the_same_bits) {
       "ReduceSumSquare %0\n"
       "%3 = ReduceSum %1\n%4 = ReduceMax %1\n%5 = Add %3 %4\nout0 f64 = %2\nout1 i32 = %5\n";
   for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++) {
-    check_text(SOFTMAX, shapes[k], 1e-4);
-    check_text(everything, shapes[k], 2e-3);
-    check_text(wide, shapes[k], 1e-9);
+    kernel_case_check_text(SOFTMAX, shapes[k], 1e-4);
+    kernel_case_check_text(everything, shapes[k], 2e-3);
+    kernel_case_check_text(wide, shapes[k], 1e-9);
   }
 }
 
@@ -546,7 +383,7 @@ UNIT_TEST(random_programs_compute_what_the_interpreter_does) {
       dims[d] = rand() % 60 == 0 && program->reduced == 0 ? 0 : dims[d]; /* rows without elements: above */
       budget /= dims[d] > 0 ? dims[d] : 1;
     }
-    check_program(program, dims, seed, has_reductions ? 2e-3 : 0);
+    kernel_case_check(program, dims, seed, has_reductions ? 2e-3 : 0);
     reductions += has_reductions;
     kernel_program_destroy(program);
   }
