@@ -3,8 +3,8 @@
  * Two devices with guarded memory that compute float32 Relu, Neg, Add and Mul of equal shapes, and NonZero.
  * The environment variable CLEAVE_TEST_DEVICE says what it has when it is loaded: "streams", "events" (with
  * streams), "aside" (the host waits beside other calls), "executors", "adds", "shared" (host memory will do),
- * "half" (no copy_from), "picky" (no Mul alone). `configure` says what goes wrong. (A file of this folder is
- * a whole library, also if it has more than 500 lines.)
+ * "half" (no copy_from), "picky" (no Mul alone). `configure` says what goes wrong.
+ * Long file: each file of this folder is a library.
  */
 #include "device.h"
 

@@ -17,6 +17,7 @@
  *    the message buffer.
  *  - Strings are UTF-8 and end in NUL. Operators, their inputs, outputs and attributes are those of the
  *    ONNX operator set (https://onnx.ai/onnx/operators), in the version given by `opset_version`.
+ * Long file: one interface in one file, which a library needs nothing else for.
  */
 #ifndef CLEAVE_BACKEND_H
 #define CLEAVE_BACKEND_H

@@ -10,6 +10,7 @@
  * A context holds what models share: backends, with the libraries that were loaded and their settings,
  * and the log. Whatever is made of a model is of the model's context. Where a function takes a context, NULL
  * is the process's own, which is there from the start and for good. examples/embed/tour.c shows all of it.
+ * Long file: one interface, in the order in which it is used.
  */
 #ifndef CLEAVE_CLEAVE_H
 #define CLEAVE_CLEAVE_H

@@ -3,8 +3,8 @@
  * `part` crash or hang in one of supported, create, select, input, output, filter, destroy, review, or
  * "group", "status", "attach", "nameless", "many", "refuse", "drop"; `pass` one of "all", "input", "wrong",
  * "removed", "fail", "crash", "hang", "endless", "late", "self" (an operator of this library in the graph)
- * and "large". Every step of the pass is a line of the log, with what it was answered. (A file of this folder
- * is a whole library, also if it has more than 500 lines.) */
+ * and "large". Every step of the pass is a line of the log, with what it was answered.
+ * Long file: each file of this folder is a library. */
 #include "misdeed.h"
 
 #define NEW_NODE(...) (&(cleave_new_node_t){.size = sizeof(cleave_new_node_t), __VA_ARGS__})
