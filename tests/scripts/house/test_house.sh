@@ -13,7 +13,7 @@ sources=$(find src backends tests examples -name '*.[ch]' | sort)
 for file in $sources $(find src backends -name '*.inc') $(find rules lua examples tests -name '*.lua'); do
   head -n 2 "$file" | grep -q '^\(//\|--\) SPDX-License-Identifier: Apache-2.0$' || complain "$file: no SPDX line at the top"
 done
-for file in $(find src backends lua/cleave rules -name '*.[ch]' -o -name '*.lua' | sort); do
+for file in $(find src backends tests examples lua/cleave rules -name '*.[ch]' -o -name '*.lua' | sort); do
   case $file in src/include/*) continue ;; esac # one file by design for each who includes it
   lines=$(wc -l <"$file")
   [ "$lines" -le 500 ] || { [ "$lines" -le 700 ] && head -n 12 "$file" | grep -q 'Long file:'; } ||
