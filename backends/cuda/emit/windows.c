@@ -53,12 +53,6 @@ cleave_status_t cuda_window_between(cuda_plan_t *plan, const cleave_node_view_t 
   return CLEAVE_OK;
 }
 
-cleave_status_t cuda_window_read(cuda_plan_t *plan, const cleave_node_view_t *node, const int64_t *sizes,
-                                 cuda_window_t *out_window) {
-  return cuda_window_between(plan, node, cuda_input(plan, node, 0), cuda_output(plan, node, 0), sizes,
-                             out_window);
-}
-
 bool cuda_window_is_even(const cuda_window_t *window) {
   bool is_even = true;
   for (int32_t d = 0; d < window->axes; d++) {
@@ -100,43 +94,49 @@ static cleave_status_t check_pool(cuda_plan_t *plan, const cleave_node_view_t *n
     return cuda_plan_refuse(plan, CLEAVE_REASON_ATTRIBUTE,
                             "kernel_shape does not have an entry for each spatial axis");
   }
-  if (cuda_output(plan, node, 0) == NULL) {
-    return cuda_plan_refuse(plan, CLEAVE_REASON_OPERATOR, "only its Indices are used");
-  }
   if (!cpu_dtype_is_float(x->dtype) && strcmp(node->op, "MaxPool") != 0) {
     return cuda_plan_refuse(plan, CLEAVE_REASON_DTYPE, "expected floating-point numbers");
   }
   return CLEAVE_OK;
 }
 
+/* With what a largest element begins. */
+static const char *lowest_of(cleave_dtype_t dtype) {
+  return dtype == CLEAVE_DTYPE_I8 ? "-128" : dtype == CLEAVE_DTYPE_U8 ? "0" : "__int_as_float(0xff800000)";
+}
+
 cleave_status_t cuda_emit_pool(cuda_plan_t *plan, const cleave_node_view_t *node) {
   const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
+  const cleave_tensor_view_t *outputs[2] = {cuda_output(plan, node, 0), cuda_output(plan, node, 1)};
+  const cleave_tensor_view_t *y = outputs[0] != NULL ? outputs[0] : outputs[1];
   cuda_window_t window;
   char types[448];
-  char defines[576];
+  char defines[640];
   uint32_t count = 0;
   CUDA_TRY(check_pool(plan, node));
-  CUDA_TRY(cuda_window_read(plan, node, cleave_view_ints(node, "kernel_shape", &count), &window));
+  CUDA_TRY(
+      cuda_window_between(plan, node, x, y, cleave_view_ints(node, "kernel_shape", &count), &window));
   int mode = strcmp(node->op, "MaxPool") == 0 ? 0 : strcmp(node->op, "AveragePool") == 0 ? 1 : 2;
-  bool has_indices = mode == 0 && cuda_output(plan, node, 1) != NULL;
-  int indices = !has_indices ? 0 : cleave_view_int(node, "storage_order", 0) != 0 ? 2 : 1;
+  int indices = outputs[1] == NULL ? 0 : cleave_view_int(node, "storage_order", 0) != 0 ? 2 : 1;
   cuda_window_defines(&window, x->dtype, types, sizeof types);
   (void)snprintf(defines, sizeof defines,
-                 "%stypedef %s accumulator;\n#define MODE %d\n#define P %d\n#define COUNTS_BORDER %d\n"
-                 "#define INDICES %d\n",
+                 "%stypedef %s accumulator;\n#define MODE %d\n#define P %lld\n#define COUNTS_BORDER %d\n"
+                 "#define LOWEST %s\n#define INDICES %d\n#define VALUES %d\n",
                  types, x->dtype == CLEAVE_DTYPE_F64 ? "double" : "float", mode,
-                 (int)cleave_view_int(node, "p", 2), (int)cleave_view_int(node, "count_include_pad", 0),
-                 indices);
+                 (long long)cleave_view_int(node, "p", 2), (int)cleave_view_int(node, "count_include_pad", 0),
+                 lowest_of(x->dtype), indices, outputs[0] != NULL ? 1 : 0);
   cuda_kernel_call_t call = {.text = "pool",
                              .label = node->op,
                              .defines = defines,
-                             .pointer_count = has_indices ? 3 : 2,
-                             .pointers = {{node->inputs[0], 0}, {node->outputs[0], 0}},
+                             .pointer_count = 1,
+                             .pointers = {{node->inputs[0], 0}},
                              .block = BLOCK};
-  if (has_indices) {
-    call.pointers[2] = (cuda_pointer_t){node->outputs[1], 0};
+  for (uint32_t k = 0; k < 2; k++) {
+    if (outputs[k] != NULL) {
+      call.pointers[call.pointer_count++] = (cuda_pointer_t){node->outputs[k], 0};
+    }
   }
-  call.threads = cleave_view_element_count(cuda_output(plan, node, 0));
+  call.threads = cleave_view_element_count(y);
   call.is_wide = call.threads > INT32_MAX - 1024 || cleave_view_element_count(x) > INT32_MAX - 1024;
   call.numbers[call.number_count++] = call.threads;
   cuda_window_numbers(&window, &call);

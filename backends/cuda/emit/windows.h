@@ -23,9 +23,6 @@ CLEAVE_MUST_USE cleave_status_t cuda_window_between(cuda_plan_t *plan, const cle
                                                     const cleave_tensor_view_t *x,
                                                     const cleave_tensor_view_t *y, const int64_t *sizes,
                                                     cuda_window_t *out_window);
-/* From the node's first input to its first output. */
-CLEAVE_MUST_USE cleave_status_t cuda_window_read(cuda_plan_t *plan, const cleave_node_view_t *node,
-                                                 const int64_t *sizes, cuda_window_t *out_window);
 
 /* Lines before a text over windows: those of cuda_text_defines, AXES, and WINDOW_FIELDS, what is behind the
  * other fields of its arguments. */

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Poolings over AXES axes. MODE 0: the largest; 1: the mean; 2: the P-norm. Windows may hang over the border. With INDICES 1
-// also where the largest lies in x, the first of equal ones; 2: in x with its spatial axes in the opposite order.
+// Poolings over AXES axes. MODE 0: the largest; 1: the mean; 2: the P-norm. Windows may hang over the border, of which the
+// largest element is LOWEST. With INDICES 1 also where the largest lies in x, the first of equal ones; 2: in x with its
+// spatial axes in the opposite order. Without VALUES only that.
 struct arguments {
   const element *x;
+#if VALUES
   element *y;
+#endif
 #if INDICES
   i64 *indices;
 #endif
@@ -32,7 +35,7 @@ extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments 
   const element *x = args.x + rest * size;
 #if MODE == 0
   index found = -1;
-  number result = 0;
+  number result = LOWEST;
 #else
   accumulator result = 0;
   index seen = 0;
@@ -98,5 +101,7 @@ extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments 
 #if INDICES
   args.indices[i] = found < 0 ? (i64)-1 : (i64)rest * size + found;
 #endif
+#if VALUES
   args.y[i] = narrow((number)result);
+#endif
 }

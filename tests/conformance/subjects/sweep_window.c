@@ -183,6 +183,9 @@ static void other_poolings(sweep_t *sweep) {
       "i",
       "y, i = MaxPool{kernel_shape=[2,2,2], storage_order=1, ceil_mode=1, dilations=[1,2,1]}(x[1,2,5,5,4]) "
       "-> y, i",
+      "y, i = MaxPool{kernel_shape=[2,3], strides=[1,2], pads=[1,1,0,1]}(x[2,3,5,7]) -> i",
+      "MaxPool{kernel_shape=[1,2], pads=[1,2,1,2]}(Neg(Exp(x[1,2,3,4])))",
+      "y, i = MaxPool{kernel_shape=[1,1], pads=[1,0,0,1]}(x[1,2,3,4]) -> y, i",
       "MaxPool{kernel_shape=[2,2]}(x[0,3,4,4])",
       "MaxPool{kernel_shape=[1,1], strides=[2,2]}(x[2,3,5,5])",
       "AveragePool{kernel_shape=[5,5]}(x[2,3,5,5])",
@@ -199,6 +202,8 @@ static void other_poolings(sweep_t *sweep) {
       "LRN{size=4, alpha=0.5}(x[1,16,4,5])",
       "LRN{size=5, alpha=1, beta=0.9}(x[1,3,4,5])",
       "LpPool{kernel_shape=[2,2]}(x[1,3,4,5])",
+      "LpPool{kernel_shape=[2,2], p=1}(x[1,3,4,5])",
+      "LpPool{kernel_shape=[2,2], p=4294967298}(x%[1,3,4,5])",
       "AveragePool{kernel_shape=[3,3]}(Pad(x[1,3,5,5], #[0,0,1,1,0,0,1,1]))",
       "AveragePool{kernel_shape=[3,3], strides=[2,2], ceil_mode=1}(Pad(x[1,3,6,6], #[0,0,1,1,0,0,0,0]))",
       "MaxPool{kernel_shape=[3,3]}(Pad(x[1,3,5,5], #[0,0,1,1,0,0,1,1]))",
