@@ -238,7 +238,10 @@ cleanup:
 static cleave_check_tolerance_t tolerance_for(const sweep_t *sweep, const char *backend,
                                               const sweep_graph_t *graph, cleave_dtype_t dtype) {
   bool exact = (strcmp(backend, "cpu") == 0 && !sweep->kernels) || strcmp(backend, "mirror") == 0;
-  double unit = dtype == CLEAVE_DTYPE_F16 ? 1e-3 : dtype == CLEAVE_DTYPE_F64 ? 1e-13 : 4e-6;
+  double unit = dtype == CLEAVE_DTYPE_F16    ? 1e-3
+                : dtype == CLEAVE_DTYPE_BF16 ? 8e-3
+                : dtype == CLEAVE_DTYPE_F64  ? 1e-13
+                                             : 4e-6;
   unit = exact ? 0.0 : unit * sweep->slack;
   bool wild = false;
   for (size_t k = 0; k < graph->input_count; k++) {

@@ -1,25 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stand-in for the part of libcudnn that the backend calls, for tests: convolutions and their gradients as
 // plain loops.
-#include <stdlib.h>
+#include "cudnn.h"
+
 #include <string.h>
 
-#include "cuda/library/cudnn.h"
 #include "kernels/convert.h"
-#include "stand_in.h"
 
-enum { OK = 0, BAD = 2000, ALLOCATION = 2003, EXECUTION = 5000, MAX_RANK = 8, WORKSPACE_BYTES = 4096 };
-
-struct cudnnContext {
-  cuda_stream_t stream;
-};
-
-struct cudnnTensorStruct {
-  int32_t type;
-  int rank;
-  int dims[MAX_RANK];
-  int strides[MAX_RANK];
-};
+enum { WORKSPACE_BYTES = 4096 };
 
 struct cudnnFilterStruct {
   int32_t type;
@@ -35,21 +23,7 @@ struct cudnnConvolutionStruct {
   int groups;
 };
 
-#define ENTRY(result, name, ...)            \
-  STAND_IN_EXPORT result name(__VA_ARGS__); \
-  result name(__VA_ARGS__)
-
-#define CREATE_DESTROY(create, destroy, type)          \
-  ENTRY(int32_t, create, type *out) {                  \
-    *out = calloc(1, sizeof **out);                    \
-    return *out == NULL ? ALLOCATION : fault(#create); \
-  }                                                    \
-  ENTRY(int32_t, destroy, type self) {                 \
-    free(self);                                        \
-    return OK;                                         \
-  }
-
-static int32_t fault(const char *name) {
+int32_t dnn_fault(const char *name) {
   return stand_in_leave(stand_in_enter(name)) == CUDA_SUCCESS_ ? OK : EXECUTION;
 }
 
@@ -68,7 +42,7 @@ ENTRY(const char *, cudnnGetErrorString, int32_t status) {
 
 ENTRY(int32_t, cudnnSetStream, cuda_dnn_handle_t handle, cuda_stream_t stream) {
   handle->stream = stream;
-  return fault("cudnnSetStream");
+  return dnn_fault("cudnnSetStream");
 }
 
 ENTRY(int32_t, cudnnSetTensorNdDescriptor, cuda_dnn_tensor_t tensor, int32_t type, int rank, const int *dims,
@@ -156,7 +130,7 @@ static cleave_dtype_t dtype_of(int32_t type) {
                                  : CLEAVE_DTYPE_F32;
 }
 
-static int64_t product(const int *sizes, int count) {
+int64_t dnn_product(const int *sizes, int count) {
   int64_t result = 1;
   for (int k = 0; k < count; k++) {
     result *= sizes[k];
@@ -168,7 +142,7 @@ static int64_t product(const int *sizes, int count) {
  */
 static void visit(const task_t *task, const int *at, double *y) {
   const struct cudnnConvolutionStruct *own = &task->convolution;
-  int64_t taps = product(task->w.dims + 2, own->rank);
+  int64_t taps = dnn_product(task->w.dims + 2, own->rank);
   int per_group = task->w.dims[1];
   int first = at[1] / (task->w.dims[0] / own->groups) * per_group;
   for (int64_t tap = 0; tap < taps; tap++) {
@@ -195,7 +169,7 @@ static void visit(const task_t *task, const int *at, double *y) {
 }
 
 static void convolve(const task_t *task) {
-  int64_t count = product(task->y.dims, task->y.rank);
+  int64_t count = dnn_product(task->y.dims, task->y.rank);
   for (int64_t i = 0; i < count; i++) {
     int at[MAX_RANK];
     int64_t rest = i;
@@ -207,14 +181,21 @@ static void convolve(const task_t *task) {
   }
 }
 
-/* A tensor of the backend is dense. The result begins with zeros. */
-static double *widen(int32_t type, const void *data, const int *dims, int rank, bool is_result) {
-  int64_t count = product(dims, rank);
+double *dnn_widen(int32_t type, const void *data, int64_t count, bool is_result) {
   double *wide = calloc((size_t)(count + 1), sizeof *wide);
   if (wide != NULL && !is_result) {
     cpu_convert(dtype_of(type), data, CLEAVE_DTYPE_F64, wide, count);
   }
   return wide;
+}
+
+void dnn_narrow(int32_t type, const double *from, void *to, int64_t count) {
+  cpu_convert(CLEAVE_DTYPE_F64, from, dtype_of(type), to, count);
+}
+
+/* A tensor of the backend is dense. The result begins with zeros. */
+static double *widen(int32_t type, const void *data, const int *dims, int rank, bool is_result) {
+  return dnn_widen(type, data, dnn_product(dims, rank), is_result);
 }
 
 static void narrow(const task_t *task) {
@@ -227,7 +208,7 @@ static void narrow(const task_t *task) {
   void *to = task->direction == FORWARD ? task->y_data
              : task->direction == DATA  ? task->x_data
                                         : task->w_data;
-  cpu_convert(CLEAVE_DTYPE_F64, from, dtype_of(task->x.type), to, product(dims, task->x.rank));
+  dnn_narrow(task->x.type, from, to, dnn_product(dims, task->x.rank));
 }
 
 static int32_t run_convolution(void *context) {
@@ -249,7 +230,7 @@ static int32_t run_convolution(void *context) {
 
 static int32_t choose(const char *name, const task_t *task, int wanted, int *count,
                       cuda_dnn_choice_t *choices) {
-  int32_t result = fault(name);
+  int32_t result = dnn_fault(name);
   *count = 0;
   if (result != OK || !is_sound(task)) {
     return result != OK ? result : BAD;
@@ -270,28 +251,35 @@ typedef struct call {
   size_t workspace_bytes;
 } call_t;
 
-static int32_t enqueue(const char *name, const task_t *task, const call_t *call) {
+bool dnn_is_plain(int32_t type, const void *alpha, const void *beta) {
+  bool is_double = type == CUDA_DNN_F64;
+  double one = is_double ? *(const double *)alpha : (double)*(const float *)alpha;
+  double zero = is_double ? *(const double *)beta : (double)*(const float *)beta;
+  return one == 1.0 && zero == 0.0;
+}
+
+int32_t dnn_enqueue(const char *name, cuda_dnn_handle_t handle, bool is_sound, stand_in_work_t run,
+                    const void *task, size_t bytes) {
   int32_t result = stand_in_enter(name);
   if (result != CUDA_SUCCESS_) {
     (void)stand_in_leave(result);
     return EXECUTION;
   }
-  size_t needed = (size_t)call->algorithm * WORKSPACE_BYTES;
-  task_t *own = malloc(sizeof *own);
+  void *own = is_sound ? malloc(bytes) : NULL;
   if (own == NULL) {
-    return stand_in_leave(ALLOCATION);
+    return stand_in_leave(is_sound ? ALLOCATION : BAD);
   }
-  *own = *task;
-  bool is_double = task->x.type == CUDA_DNN_F64;
-  double one = is_double ? *(const double *)call->alpha : (double)*(const float *)call->alpha;
-  double zero = is_double ? *(const double *)call->beta : (double)*(const float *)call->beta;
-  if (!is_sound(own) || call->workspace_bytes < needed || (needed > 0 && call->workspace == NULL) ||
-      one != 1.0 || zero != 0.0) {
-    free(own);
-    return stand_in_leave(BAD);
-  }
-  result = stand_in_enqueue(call->handle->stream, run_convolution, own);
+  memcpy(own, task, bytes);
+  result = stand_in_enqueue(handle->stream, run, own);
   return stand_in_leave(result == CUDA_SUCCESS_ ? OK : EXECUTION);
+}
+
+static int32_t enqueue(const char *name, const task_t *task, const call_t *call) {
+  size_t needed = (size_t)call->algorithm * WORKSPACE_BYTES;
+  bool is_good = is_sound(task) && call->workspace_bytes >= needed &&
+                 (needed == 0 || call->workspace != NULL) &&
+                 dnn_is_plain(task->x.type, call->alpha, call->beta);
+  return dnn_enqueue(name, call->handle, is_good, run_convolution, task, sizeof *task);
 }
 
 #define WORKSPACE(name, first, first_type, second, second_type, third, third_type)                \

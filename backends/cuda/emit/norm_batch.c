@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch normalization in training, and its gradient: a program over rows that has the sums of each channel,
-// one over channels, and one over elements.
+// one over channels, and one over elements. cuDNN computes the gradient if it is there, between two programs
+// over channels.
 #include "emit.h"
 #include "kernels/convert.h"
 
@@ -61,9 +62,13 @@ static cleave_status_t store_slot(part_t *part, uint32_t slot, uint32_t value) {
 static cleave_status_t store_output(part_t *part, uint32_t output, uint32_t value) {
   const batch_t *batch = part->batch;
   const cleave_tensor_view_t *tensor = cuda_output(batch->plan, batch->node, output);
-  return tensor == NULL ? CLEAVE_OK
-                        : cuda_builder_store(&part->builder, tensor->dtype, value,
-                                             (cuda_pointer_t){batch->node->outputs[output], 0});
+  if (tensor == NULL) {
+    return CLEAVE_OK;
+  }
+  CUDA_TRY(kernel_program_cast(part->builder.program, kernel_compute_dtype(tensor->dtype), value, &value,
+                               batch->plan->message));
+  return cuda_builder_store(&part->builder, tensor->dtype, value,
+                            (cuda_pointer_t){batch->node->outputs[output], 0});
 }
 
 typedef cleave_status_t (*build_t)(part_t *part, const uint32_t *slots);
@@ -227,12 +232,110 @@ static cleave_status_t build_dx(part_t *part, const uint32_t *slots) {
   return store_output(part, 0, values[0]);
 }
 
+static cleave_status_t back_by_kernels(const batch_t *batch) {
+  uint32_t slots[SLOTS];
+  CUDA_TRY(make_slots(batch, SLOTS, slots));
+  CUDA_TRY(emit(batch, 3, 2, build_sums, slots));
+  CUDA_TRY(emit(batch, 1, 0, build_factors, slots));
+  return emit(batch, 3, 0, build_dx, slots);
+}
+
+/* ---- the gradient by cuDNN ---- */
+
+/* Its operands of channels have the dtype that is computed in: slots of their own unless they have it. */
+enum { OF_SCALE, OF_MEAN, OF_DEVIATION, SCALE_GRADIENT, SHIFT_GRADIENT, OPERANDS };
+enum { MAX_IMAGES = 65535 };
+
+static bool is_for_library(const batch_t *batch) {
+  const cuda_plan_t *plan = batch->plan;
+  cleave_dtype_t dtype = cuda_input(plan, batch->node, DATA)->dtype;
+  return plan->options.has_dnn && dtype != CLEAVE_DTYPE_BF16 &&
+         cuda_input(plan, batch->node, DY)->dtype == dtype && batch->dims[0] <= MAX_IMAGES &&
+         batch->dims[0] * batch->dims[1] * batch->dims[2] < INT32_MAX;
+}
+
+/* What is stored in slots of a program's own, and not where the node has it. */
+static bool is_apart(const batch_t *batch, const cleave_tensor_view_t *tensor) {
+  return tensor == NULL || tensor->dtype != batch->dtype;
+}
+
+static cleave_status_t build_operands(part_t *part, const uint32_t *slots) {
+  const batch_t *batch = part->batch;
+  uint32_t value = 0;
+  for (uint32_t k = OF_SCALE; k <= OF_MEAN; k++) {
+    if (is_apart(batch, cuda_input(batch->plan, batch->node, GRAD_SCALE + k))) {
+      CUDA_TRY(load_input(part, GRAD_SCALE + k, per_row, &value));
+      CUDA_TRY(store_slot(part, slots[k], value));
+    }
+  }
+  CUDA_TRY(load_input(part, GRAD_VARIANCE, per_row, &value));
+  CUDA_TRY(bind(part, KERNEL_Add, cleave_view_float(batch->node, "epsilon", 1e-5), &value));
+  CUDA_TRY(apply(part, KERNEL_Sqrt, value, 0, &value));
+  CUDA_TRY(apply(part, KERNEL_Reciprocal, value, 0, &value));
+  return store_slot(part, slots[OF_DEVIATION], value);
+}
+
+static cleave_status_t build_results(part_t *part, const uint32_t *slots) {
+  const batch_t *batch = part->batch;
+  for (uint32_t k = 1; k <= 2; k++) {
+    const cleave_tensor_view_t *tensor = cuda_output(batch->plan, batch->node, k);
+    if (tensor != NULL && is_apart(batch, tensor)) {
+      uint32_t value = 0;
+      CUDA_TRY(load_slot(part, slots[SCALE_GRADIENT + k - 1], per_row, &value));
+      CUDA_TRY(store_output(part, k, value));
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t find_operands(const batch_t *batch, uint32_t *out_slots) {
+  const cleave_node_view_t *node = batch->node;
+  CUDA_TRY(make_slots(batch, OPERANDS, out_slots));
+  for (uint32_t k = OF_SCALE; k <= OF_MEAN; k++) {
+    bool is_own = is_apart(batch, cuda_input(batch->plan, node, GRAD_SCALE + k));
+    out_slots[k] = is_own ? out_slots[k] : node->inputs[GRAD_SCALE + k];
+  }
+  for (uint32_t k = 1; k <= 2; k++) {
+    bool is_own = is_apart(batch, cuda_output(batch->plan, node, k));
+    uint32_t *slot = &out_slots[SCALE_GRADIENT + k - 1];
+    *slot = is_own ? *slot : node->outputs[k];
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t back_by_library(const batch_t *batch) {
+  const cleave_node_view_t *node = batch->node;
+  const cleave_tensor_view_t *dx = cuda_output(batch->plan, node, 0);
+  cuda_plan_t *plan = batch->plan;
+  cuda_step_t *step = NULL;
+  uint32_t slots[OPERANDS];
+  uint32_t result = dx != NULL ? node->outputs[0] : 0;
+  CUDA_TRY(find_operands(batch, slots));
+  CUDA_TRY(emit(batch, 1, 0, build_operands, slots));
+  if (dx == NULL) {
+    const cleave_tensor_view_t *x = cuda_input(plan, node, DATA);
+    CUDA_TRY(cuda_plan_scratch(plan, cleave_view_element_count(x) * (int64_t)cleave_dtype_size(x->dtype),
+                               &result));
+  }
+  const cuda_pointer_t pointers[8] = {{node->inputs[DY], 0},      {node->inputs[DATA], 0},
+                                      {slots[OF_SCALE], 0},       {slots[OF_MEAN], 0},
+                                      {slots[OF_DEVIATION], 0},   {result, 0},
+                                      {slots[SCALE_GRADIENT], 0}, {slots[SHIFT_GRADIENT], 0}};
+  CUDA_TRY(cuda_plan_step(plan, CUDA_STEP_NORM_BACK, node->op, pointers, 8, &step));
+  step->norm = cuda_plan_allocate(plan, 1, sizeof *step->norm);
+  if (step->norm == NULL) {
+    return cuda_plan_no_memory(plan);
+  }
+  *step->norm = (cuda_norm_t){.dtype = cuda_input(plan, node, DATA)->dtype,
+                              .images = (int32_t)batch->dims[0],
+                              .channels = (int32_t)batch->dims[1],
+                              .places = (int32_t)batch->dims[2],
+                              .epsilon = cleave_view_float(node, "epsilon", 1e-5)};
+  return emit(batch, 1, 0, build_results, slots);
+}
+
 cleave_status_t cuda_emit_batch_norm_back(cuda_plan_t *plan, const cleave_node_view_t *node) {
   batch_t batch;
-  uint32_t slots[SLOTS];
   CUDA_TRY(read_batch(plan, node, DATA, &batch));
-  CUDA_TRY(make_slots(&batch, SLOTS, slots));
-  CUDA_TRY(emit(&batch, 3, 2, build_sums, slots));
-  CUDA_TRY(emit(&batch, 1, 0, build_factors, slots));
-  return emit(&batch, 3, 0, build_dx, slots);
+  return is_for_library(&batch) ? back_by_library(&batch) : back_by_kernels(&batch);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of poolings, and of Relu, by kernels: which of equal maxima gets all would be cuDNN's choice, and
-// here the first one does.
+// Gradients of poolings, and of Relu. That of averages is cuDNN's if it has such windows, or a kernel. That
+// of the largest is a kernel: which of equal elements gets all would be cuDNN's choice, and here the first
+// does.
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +17,52 @@ typedef struct pooling {
   bool is_max;
   bool counts_border;
 } pooling_t;
+
+/* cuDNN has borders of one size at both ends, counts the whole window or none of the border, and is not said
+ * to have bfloat16 here. */
+static bool is_for_library(const cuda_plan_t *plan, const pooling_t *self) {
+  const cuda_window_t *window = &self->window;
+  int64_t count = cleave_view_element_count(cuda_output(plan, self->node, 0));
+  bool is_it = plan->options.has_dnn && !self->is_max && self->dtype != CLEAVE_DTYPE_BF16 && count > 0 &&
+               count < INT32_MAX && cleave_view_element_count(cuda_input(plan, self->node, 0)) < INT32_MAX &&
+               cuda_window_is_even(window);
+  for (int32_t d = 0; is_it && d < window->axes; d++) {
+    int64_t end = (window->out[d] - 1) * window->stride[d] - window->before[d] + window->size[d];
+    is_it = window->out[d] > 0 && window->dilation[d] == 1 && window->before[d] < window->size[d] &&
+            window->size[d] < INT32_MAX && window->stride[d] < INT32_MAX &&
+            (!self->counts_border || end <= window->in[d] + window->after[d]);
+  }
+  return is_it;
+}
+
+/* One spatial axis counts as two, the first of size 1. */
+static cleave_status_t emit_library(cuda_plan_t *plan, const pooling_t *self) {
+  const cleave_tensor_view_t *dx = cuda_output(plan, self->node, 0);
+  const cuda_pointer_t pointers[2] = {{self->node->inputs[0], 0}, {self->node->outputs[0], 0}};
+  const cuda_window_t *window = &self->window;
+  int32_t more = window->axes == 1 ? 1 : 0;
+  cuda_step_t *step = NULL;
+  CUDA_TRY(cuda_plan_step(plan, CUDA_STEP_POOL_BACK, self->node->op, pointers, 2, &step));
+  cuda_pooling_t *own = cuda_plan_allocate(plan, 1, sizeof *own);
+  if (own == NULL) {
+    return cuda_plan_no_memory(plan);
+  }
+  own->dtype = self->dtype;
+  own->spatial = window->axes + more;
+  own->counts_border = self->counts_border;
+  own->x[0] = own->y[0] = (int32_t)dx->dims[0];
+  own->x[1] = own->y[1] = (int32_t)dx->dims[1];
+  own->x[2] = own->y[2] = own->sizes[0] = own->strides[0] = 1;
+  for (int32_t d = 0; d < window->axes; d++) {
+    own->x[2 + more + d] = (int32_t)window->in[d];
+    own->y[2 + more + d] = (int32_t)window->out[d];
+    own->sizes[more + d] = (int32_t)window->size[d];
+    own->pads[more + d] = (int32_t)window->before[d];
+    own->strides[more + d] = (int32_t)window->stride[d];
+  }
+  step->pooling = own;
+  return CLEAVE_OK;
+}
 
 static cleave_status_t emit_kernel(cuda_plan_t *plan, const pooling_t *self) {
   const cleave_node_view_t *node = self->node;
@@ -57,7 +104,7 @@ cleave_status_t cuda_emit_pool_back(cuda_plan_t *plan, const cleave_node_view_t 
                             "kernel_shape does not have an entry for each spatial axis");
   }
   CUDA_TRY(cuda_window_between(plan, node, dx, dy, sizes, &self.window));
-  return emit_kernel(plan, &self);
+  return is_for_library(plan, &self) ? emit_library(plan, &self) : emit_kernel(plan, &self);
 }
 
 /* ---- Relu ---- */

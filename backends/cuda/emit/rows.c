@@ -195,9 +195,12 @@ cleave_status_t cuda_emit_normalized(cuda_plan_t *plan, const cleave_node_view_t
 
 cleave_status_t cuda_emit_batch_norm(cuda_plan_t *plan, const cleave_node_view_t *node) {
   const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
-  bool trains = cleave_view_int(node, "training_mode", 0) != 0 || cuda_output(plan, node, 1) != NULL;
-  if (trains || node->input_count < 5 || x->rank < 2 || !cpu_dtype_is_float(x->dtype)) {
-    return cuda_plan_refuse(plan, CLEAVE_REASON_ATTRIBUTE, "it trains, or has no channels");
+  if (cleave_view_int(node, "training_mode", 0) != 0) {
+    return cuda_emit_batch_training(plan, node);
+  }
+  if (cuda_output(plan, node, 1) != NULL || node->input_count < 5 || x->rank < 2 ||
+      !cpu_dtype_is_float(x->dtype)) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_ATTRIBUTE, "it has no channels, or further outputs");
   }
   const cuda_statistics_t statistics = {
       .slots = {node->inputs[3], node->inputs[4]},

@@ -114,8 +114,7 @@ cleave_status_t cuda_emit_pool(cuda_plan_t *plan, const cleave_node_view_t *node
   char defines[640];
   uint32_t count = 0;
   CUDA_TRY(check_pool(plan, node));
-  CUDA_TRY(
-      cuda_window_between(plan, node, x, y, cleave_view_ints(node, "kernel_shape", &count), &window));
+  CUDA_TRY(cuda_window_between(plan, node, x, y, cleave_view_ints(node, "kernel_shape", &count), &window));
   int mode = strcmp(node->op, "MaxPool") == 0 ? 0 : strcmp(node->op, "AveragePool") == 0 ? 1 : 2;
   int indices = outputs[1] == NULL ? 0 : cleave_view_int(node, "storage_order", 0) != 0 ? 2 : 1;
   cuda_window_defines(&window, x->dtype, types, sizeof types);

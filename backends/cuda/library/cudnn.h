@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is called of cuDNN 8 and 9: convolutions and their gradients. */
+/* What is called of cuDNN 8 and 9: convolutions, and gradients of these, of average poolings and of batch
+ * normalization. */
 #ifndef CLEAVE_CUDA_CUDNN_H
 #define CLEAVE_CUDA_CUDNN_H
 
@@ -12,10 +13,14 @@ typedef struct cudnnContext *cuda_dnn_handle_t;
 typedef struct cudnnTensorStruct *cuda_dnn_tensor_t;
 typedef struct cudnnFilterStruct *cuda_dnn_filter_t;
 typedef struct cudnnConvolutionStruct *cuda_dnn_convolution_t;
+typedef struct cudnnPoolingStruct *cuda_dnn_pooling_t;
 
 enum { CUDA_DNN_F32 = 0, CUDA_DNN_F64 = 1, CUDA_DNN_F16 = 2, CUDA_DNN_BF16 = 9 };
 enum { CUDA_DNN_ROW_MAJOR = 0 };
 enum { CUDA_DNN_CROSS_CORRELATION = 1 };
+enum { CUDA_DNN_AVERAGE_OF_WINDOW = 1, CUDA_DNN_AVERAGE_OF_INSIDE = 2 }; /* with the border, and without */
+enum { CUDA_DNN_PROPAGATE_NAN = 1 };
+enum { CUDA_DNN_SPATIAL = 1 }; /* statistics of channels, over images and places */
 enum { CUDA_DNN_MATH_DEFAULT = 0, CUDA_DNN_MATH_TENSOR = 1, CUDA_DNN_MATH_FMA = 3 };
 
 /* The same for all directions. */
@@ -84,7 +89,22 @@ typedef struct cuda_dnn_choice {
   X(int32_t, convolve_weights, cudnnConvolutionBackwardFilter,                                               \
     (cuda_dnn_handle_t handle, const void *alpha, cuda_dnn_tensor_t x_type, const void *x,                   \
      cuda_dnn_tensor_t dy_type, const void *dy, cuda_dnn_convolution_t convolution, int32_t algorithm,       \
-     void *workspace, size_t workspace_bytes, const void *beta, cuda_dnn_filter_t dw_type, void *dw))
+     void *workspace, size_t workspace_bytes, const void *beta, cuda_dnn_filter_t dw_type, void *dw))        \
+  X(int32_t, pooling_create, cudnnCreatePoolingDescriptor, (cuda_dnn_pooling_t * pooling))                   \
+  X(int32_t, pooling_set, cudnnSetPoolingNdDescriptor,                                                       \
+    (cuda_dnn_pooling_t pooling, int32_t mode, int32_t nan, int rank, const int *sizes, const int *pads,     \
+     const int *strides))                                                                                    \
+  X(int32_t, pooling_destroy, cudnnDestroyPoolingDescriptor, (cuda_dnn_pooling_t pooling))                   \
+  X(int32_t, pool_back, cudnnPoolingBackward,                                                                \
+    (cuda_dnn_handle_t handle, cuda_dnn_pooling_t pooling, const void *alpha, cuda_dnn_tensor_t y_type,      \
+     const void *y, cuda_dnn_tensor_t dy_type, const void *dy, cuda_dnn_tensor_t x_type, const void *x,      \
+     const void *beta, cuda_dnn_tensor_t dx_type, void *dx))                                                 \
+  X(int32_t, norm_back, cudnnBatchNormalizationBackward,                                                     \
+    (cuda_dnn_handle_t handle, int32_t mode, const void *alpha, const void *beta,                            \
+     const void *parameter_alpha, const void *parameter_beta, cuda_dnn_tensor_t x_type, const void *x,       \
+     cuda_dnn_tensor_t dy_type, const void *dy, cuda_dnn_tensor_t dx_type, void *dx,                         \
+     cuda_dnn_tensor_t parameter_type, const void *scale, void *scale_gradient, void *shift_gradient,        \
+     double epsilon, const void *mean, const void *inverse_deviation))
 
 typedef struct cuda_dnn {
 #define CUDA_ENTRY(result, member, symbol, parameters) result(*member) parameters;

@@ -46,6 +46,8 @@ typedef enum cuda_step_kind {
   CUDA_STEP_KERNEL,
   CUDA_STEP_PRODUCT,
   CUDA_STEP_CONVOLUTION,
+  CUDA_STEP_POOL_BACK,
+  CUDA_STEP_NORM_BACK,
   CUDA_STEP_COPY
 } cuda_step_kind_t;
 
@@ -82,6 +84,23 @@ typedef struct cuda_convolution {
   bool uses_tf32;
 } cuda_convolution_t;
 
+/* The gradient of an average pooling; pointers are dy and dx. */
+typedef struct cuda_pooling {
+  cleave_dtype_t dtype;
+  int32_t spatial;
+  int32_t x[CLEAVE_MAX_RANK], y[CLEAVE_MAX_RANK];
+  int32_t sizes[CLEAVE_MAX_RANK], pads[CLEAVE_MAX_RANK], strides[CLEAVE_MAX_RANK];
+  bool counts_border;
+} cuda_pooling_t;
+
+/* The gradients of batch normalization; pointers are dy, x, scale, mean, 1 / sqrt(variance + epsilon), dx,
+ * and the gradients of scale and shift. All of channels have f64 if x has, or else f32. */
+typedef struct cuda_norm {
+  cleave_dtype_t dtype;
+  int32_t images, channels, places;
+  double epsilon;
+} cuda_norm_t;
+
 enum { CUDA_WORKSPACE_POINTER = 3, CUDA_BIAS_POINTER = 4 };
 
 typedef struct cuda_step {
@@ -100,6 +119,8 @@ typedef struct cuda_step {
   uint32_t argument_bytes;
   cuda_product_t *product;
   cuda_convolution_t *convolution;
+  cuda_pooling_t *pooling;
+  cuda_norm_t *norm;
   int64_t bytes; /* of a copy, from pointer 0 to pointer 1 */
 } cuda_step_t;
 

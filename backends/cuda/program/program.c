@@ -60,11 +60,25 @@ static cleave_status_t no_memory(cleave_message_t *message) {
 
 static void drop_plan(cuda_program_t *program) {
   for (uint32_t k = 0; program->ready != NULL && k < program->plan.step_count; k++) {
-    cuda_ready_free(program, &program->ready[k]);
+    cuda_product_free(program, &program->ready[k]);
+    cuda_dnn_free(program, &program->ready[k]);
   }
   free(program->ready);
   program->ready = NULL;
   cuda_plan_deinit(&program->plan);
+}
+
+/* CUDA_LIBRARY_COUNT: none. */
+static cuda_library_id_t library_of(cuda_step_kind_t kind) {
+  switch (kind) {
+    case CUDA_STEP_PRODUCT: return CUDA_LIBRARY_BLAS;
+    case CUDA_STEP_CONVOLUTION:
+    case CUDA_STEP_POOL_BACK:
+    case CUDA_STEP_NORM_BACK: return CUDA_LIBRARY_DNN;
+    case CUDA_STEP_KERNEL:
+    case CUDA_STEP_COPY: break;
+  }
+  return CUDA_LIBRARY_COUNT;
 }
 
 /* *out_lacks: the library that has no algorithm for a step. */
@@ -79,12 +93,12 @@ static cleave_status_t make_plan(cuda_program_t *program, const cleave_region_vi
     return no_memory(message);
   }
   for (uint32_t k = 0; k < program->plan.step_count; k++) {
-    cuda_step_kind_t kind = program->plan.steps[k].kind;
-    cleave_status_t status = kind == CUDA_STEP_PRODUCT       ? cuda_ready_product(program, k, message)
-                             : kind == CUDA_STEP_CONVOLUTION ? cuda_ready_convolution(program, k, message)
-                                                             : CLEAVE_OK;
+    cuda_library_id_t library = library_of(program->plan.steps[k].kind);
+    cleave_status_t status = library == CUDA_LIBRARY_BLAS  ? cuda_ready_product(program, k, message)
+                             : library == CUDA_LIBRARY_DNN ? cuda_ready_dnn(program, k, message)
+                                                           : CLEAVE_OK;
     if (status != CLEAVE_OK) {
-      *out_lacks = kind == CUDA_STEP_PRODUCT ? CUDA_LIBRARY_BLAS : CUDA_LIBRARY_DNN;
+      *out_lacks = library;
       return status;
     }
   }

@@ -21,6 +21,8 @@ typedef struct cuda_ready {
   cuda_dnn_tensor_t y;
   cuda_dnn_filter_t w;
   cuda_dnn_convolution_t convolution;
+  cuda_dnn_pooling_t pooling;
+  cuda_dnn_tensor_t channels; /* of batch normalization */
   int32_t algorithm;
   size_t workspace_bytes;
 } cuda_ready_t;
@@ -59,18 +61,20 @@ void cuda_program_destroy(cuda_program_t *program);
 CLEAVE_MUST_USE cleave_status_t cuda_program_run(cuda_program_t *program, const cleave_run_args_t *args,
                                                  cleave_message_t *message);
 
-/* ---- libraries.c: descriptors of products and convolutions ---- */
+/* ---- cublaslt.c, cudnn.c: descriptors of steps, and their calls ---- */
 
-/* CLEAVE_ERROR_UNSUPPORTED: the library has no algorithm. Sets the size of the step's workspace. */
+/* CLEAVE_ERROR_UNSUPPORTED: the library does not have it. Sets the size of the step's workspace. */
 CLEAVE_MUST_USE cleave_status_t cuda_ready_product(cuda_program_t *program, uint32_t step,
                                                    cleave_message_t *message);
-CLEAVE_MUST_USE cleave_status_t cuda_ready_convolution(cuda_program_t *program, uint32_t step,
-                                                       cleave_message_t *message);
-void cuda_ready_free(cuda_program_t *program, cuda_ready_t *ready);
 CLEAVE_MUST_USE cleave_status_t cuda_run_product(cuda_program_t *program, uint32_t step, cuda_stream_t stream,
                                                  cleave_message_t *message);
-CLEAVE_MUST_USE cleave_status_t cuda_run_convolution(cuda_program_t *program, uint32_t step,
-                                                     cuda_stream_t stream, cleave_message_t *message);
+void cuda_product_free(cuda_program_t *program, cuda_ready_t *ready);
+/* The same for all steps of cuDNN. */
+CLEAVE_MUST_USE cleave_status_t cuda_ready_dnn(cuda_program_t *program, uint32_t step,
+                                               cleave_message_t *message);
+CLEAVE_MUST_USE cleave_status_t cuda_run_dnn(cuda_program_t *program, uint32_t step, cuda_stream_t stream,
+                                             cleave_message_t *message);
+void cuda_dnn_free(cuda_program_t *program, cuda_ready_t *ready);
 
 static inline cuda_address_t cuda_address_of(const cuda_program_t *program, cuda_pointer_t pointer) {
   return pointer.slot == CUDA_NO_SLOT ? 0

@@ -73,7 +73,9 @@ static cleave_status_t do_step(cuda_program_t *program, uint32_t index, cuda_str
   switch (step->kind) {
     case CUDA_STEP_KERNEL: return launch(program, index, stream, message);
     case CUDA_STEP_PRODUCT: return cuda_run_product(program, index, stream, message);
-    case CUDA_STEP_CONVOLUTION: return cuda_run_convolution(program, index, stream, message);
+    case CUDA_STEP_CONVOLUTION:
+    case CUDA_STEP_POOL_BACK:
+    case CUDA_STEP_NORM_BACK: return cuda_run_dnn(program, index, stream, message);
     case CUDA_STEP_COPY: break;
   }
   return cuda_check(program->state,

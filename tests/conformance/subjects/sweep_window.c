@@ -289,6 +289,38 @@ static void gradients(sweep_t *sweep) {
     sweep_nodes(sweep, "ReluGrad(d%s, x%%%s)", images[k], images[k]);
     sweep_nodes(sweep, "ReluGrad(d~%s, x~%s)", images[k], images[k]);
   }
+  static const char *const averages[][2] = {
+      {"[2,5,9]", "kernel_shape=[3], strides=[2], pads=[1,1]"},
+      {"[2,5,9]", "kernel_shape=[3], strides=[2], pads=[1,1], count_include_pad=1"},
+      {"[1,3,6,5]", "kernel_shape=[3,2], pads=[1,1,1,1], count_include_pad=1"},
+      {"[1,3,6,5]", "kernel_shape=[2,2], strides=[2,2], pads=[1,1,0,0], count_include_pad=1, ceil_mode=1"},
+      {"[1,3,6,5]", "kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]"},
+      {"[1,3,6,5]", "kernel_shape=[2,2], strides=[3,3]"},
+      {"[1,2,4,6,5]", "kernel_shape=[2,3,2], strides=[1,2,2], pads=[1,1,0,1,1,0]"}};
+  static const char *const floats[] = {"f32", "f64", "f16", "bf16"};
+  for (size_t k = 0; k < COUNT(averages); k++) {
+    for (size_t t = 0; t < COUNT(floats); t++) {
+      sweep_nodes(sweep, "AveragePoolGrad{%s}(AveragePool{%s}(x:%s%s), #%s)", averages[k][1], averages[k][1],
+                  floats[t], averages[k][0], averages[k][0]);
+    }
+  }
+  for (size_t t = 0; t < COUNT(floats); t++) {
+    const char *own = floats[t];
+    sweep_nodes(sweep,
+                "dx, ds, db = BatchNormalizationGrad{epsilon=0.01}(d:%s[2,5,3,4], x:%s[2,5,3,4], s:%s[5], "
+                "m:%s[5], v+:%s[5]) -> dx, ds, db",
+                own, own, own, own, own);
+    sweep_nodes(sweep, "dx, ds, db = BatchNormalizationGrad(d:%s[7,5], x:%s[7,5], s[5], m[5], v+[5]) -> db",
+                own, own);
+  }
+  sweep_nodes(
+      sweep,
+      "dx, ds, db = BatchNormalizationGrad(d:f16[2,5,6], x:f16[2,5,6], s:f32[5], m:f64[5], v+:f64[5]) "
+      "-> dx, ds");
+  sweep_nodes(sweep,
+              "y, m, v = BatchNormalization{training_mode=1, momentum=0.8}(x[2,5,3,4], s[5], b[5], m0[5], "
+              "v0+[5]) -> y, m, v");
+  sweep_nodes(sweep, "BatchNormalization{training_mode=1}(x:f16[2,5,3,4], s[5], b[5], m0[5], v0+[5])");
   static const char *const batches[][2] = {
       {"[4,17,5,6]", "[17]"}, {"[2,32,8,8]", "[32]"}, {"[3,5,70]", "[5]"}, {"[9,20]", "[20]"}};
   for (size_t k = 0; k < COUNT(batches); k++) {
