@@ -39,6 +39,7 @@ end
 local function constant_norm()
   return op {
     "BatchNormalization",
+    attrs = { training_mode = 0 },
     inputs = {
       scale = constant "scale", B = constant "shift", input_mean = constant "mean",
       input_var = constant "variance",
