@@ -53,7 +53,7 @@ static cleave_status_t supports(void *state, const cleave_region_view_t *view, c
   if (is_open(view)) {
     return cuda_emit_guess(view, reason);
   }
-  const cuda_plan_options_t options = {.is_dry = true, .has_blas = true, .has_dnn = true};
+  const cuda_plan_options_t options = {.is_dry = true, .has_blas = true, .has_dnn = true, .has_whole = true};
   cleave_status_t status = cuda_plan_init(&plan, view, options, reason);
   status = status == CLEAVE_OK ? cuda_emit_region(&plan) : status;
   cuda_plan_deinit(&plan);

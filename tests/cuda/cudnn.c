@@ -15,6 +15,10 @@ struct cudnnFilterStruct {
   int dims[MAX_RANK];
 };
 
+struct cudnnActivationStruct {
+  int32_t mode;
+};
+
 struct cudnnConvolutionStruct {
   int rank;
   int pads[MAX_RANK];
@@ -30,6 +34,7 @@ int32_t dnn_fault(const char *name) {
 CREATE_DESTROY(cudnnCreate, cudnnDestroy, cuda_dnn_handle_t)
 CREATE_DESTROY(cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor, cuda_dnn_tensor_t)
 CREATE_DESTROY(cudnnCreateFilterDescriptor, cudnnDestroyFilterDescriptor, cuda_dnn_filter_t)
+CREATE_DESTROY(cudnnCreateActivationDescriptor, cudnnDestroyActivationDescriptor, cuda_dnn_activation_t)
 CREATE_DESTROY(cudnnCreateConvolutionDescriptor, cudnnDestroyConvolutionDescriptor, cuda_dnn_convolution_t)
 
 ENTRY(size_t, cudnnGetVersion, void) {
@@ -92,6 +97,13 @@ ENTRY(int32_t, cudnnSetConvolutionGroupCount, cuda_dnn_convolution_t convolution
   return groups > 0 ? OK : BAD;
 }
 
+ENTRY(int32_t, cudnnSetActivationDescriptor, cuda_dnn_activation_t activation, int32_t mode, int32_t nan,
+      double bound) {
+  (void)bound;
+  activation->mode = mode;
+  return (mode == CUDA_DNN_RELU || mode == CUDA_DNN_IDENTITY) && nan == CUDA_DNN_PROPAGATE_NAN ? OK : BAD;
+}
+
 /* ---- convolutions ---- */
 
 typedef enum direction { FORWARD, DATA, WEIGHTS } direction_t;
@@ -107,6 +119,10 @@ typedef struct task {
   double *x_wide; /* the elements, while it runs */
   double *w_wide;
   double *y_wide;
+  bool is_whole; /* y = activation(conv + residual + bias) */
+  bool has_relu;
+  const void *bias;
+  const void *residual; /* or NULL */
 } task_t;
 
 static bool is_sound(const task_t *task) {
@@ -211,6 +227,21 @@ static void narrow(const task_t *task) {
   dnn_narrow(task->x.type, from, to, dnn_product(dims, task->x.rank));
 }
 
+static bool add_rest(const task_t *task) {
+  int64_t count = dnn_product(task->y.dims, task->y.rank);
+  int64_t places = dnn_product(task->y.dims + 2, task->y.rank - 2);
+  double *bias = dnn_widen(task->y.type, task->bias, task->y.dims[1], false);
+  double *residual = dnn_widen(task->y.type, task->residual, count, task->residual == NULL);
+  bool has_memory = bias != NULL && residual != NULL;
+  for (int64_t i = 0; has_memory && i < count; i++) {
+    double y = task->y_wide[i] + residual[i] + bias[i / places % task->y.dims[1]];
+    task->y_wide[i] = task->has_relu && y < 0.0 ? 0.0 : y;
+  }
+  free(bias);
+  free(residual);
+  return has_memory;
+}
+
 static int32_t run_convolution(void *context) {
   task_t *task = context;
   int rank = task->x.rank;
@@ -220,6 +251,7 @@ static int32_t run_convolution(void *context) {
   bool has_memory = task->x_wide != NULL && task->w_wide != NULL && task->y_wide != NULL;
   if (has_memory) {
     convolve(task);
+    has_memory = !task->is_whole || add_rest(task);
     narrow(task);
   }
   free(task->x_wide);
@@ -329,18 +361,62 @@ ENTRY(int32_t, cudnnConvolutionForward, cuda_dnn_handle_t handle, const void *al
       const void *x, cuda_dnn_filter_t w_type, const void *w, cuda_dnn_convolution_t convolution,
       int32_t algorithm, void *workspace, size_t workspace_bytes, const void *beta, cuda_dnn_tensor_t y_type,
       void *y) {
-  const task_t task = {FORWARD,   *x_type, *y_type, *w_type, *convolution, (void *)x,
-                       (void *)w, y,       NULL,    NULL,    NULL};
+  const task_t task = {.direction = FORWARD,
+                       .x = *x_type,
+                       .y = *y_type,
+                       .w = *w_type,
+                       .convolution = *convolution,
+                       .x_data = (void *)x,
+                       .w_data = (void *)w,
+                       .y_data = y};
   const call_t call = {handle, alpha, beta, algorithm, workspace, workspace_bytes};
   return enqueue("cudnnConvolutionForward", &task, &call);
+}
+
+/* Without an activation cuDNN has one algorithm; a residual of factor 0 is not read. */
+ENTRY(int32_t, cudnnConvolutionBiasActivationForward, cuda_dnn_handle_t handle, const void *alpha,
+      cuda_dnn_tensor_t x_type, const void *x, cuda_dnn_filter_t w_type, const void *w,
+      cuda_dnn_convolution_t convolution, int32_t algorithm, void *workspace, size_t workspace_bytes,
+      const void *residual_alpha, cuda_dnn_tensor_t residual_type, const void *residual,
+      cuda_dnn_tensor_t bias_type, const void *bias, cuda_dnn_activation_t activation,
+      cuda_dnn_tensor_t y_type, void *y) {
+  static const float narrow_zero = 0.0f;
+  static const double wide_zero = 0.0;
+  bool is_double = x_type->type == CUDA_DNN_F64;
+  const void *zero = is_double ? (const void *)&wide_zero : (const void *)&narrow_zero;
+  bool has_residual = dnn_is_plain(x_type->type, residual_alpha, zero);
+  const task_t task = {.direction = FORWARD,
+                       .x = *x_type,
+                       .y = *y_type,
+                       .w = *w_type,
+                       .convolution = *convolution,
+                       .x_data = (void *)x,
+                       .w_data = (void *)w,
+                       .y_data = y,
+                       .is_whole = true,
+                       .has_relu = activation->mode == CUDA_DNN_RELU,
+                       .bias = bias,
+                       .residual = has_residual ? residual : NULL};
+  const call_t call = {handle, alpha, zero, algorithm, workspace, workspace_bytes};
+  bool is_good = bias != NULL && residual != NULL && bias_type->dims[1] == y_type->dims[1] &&
+                 dnn_product(bias_type->dims, bias_type->rank) == y_type->dims[1] &&
+                 bias_type->type == y_type->type && memcmp(residual_type, y_type, sizeof *y_type) == 0 &&
+                 (task.has_relu || algorithm == CUDA_DNN_IMPLICIT_PRECOMP_GEMM);
+  return is_good ? enqueue("cudnnConvolutionBiasActivationForward", &task, &call) : BAD;
 }
 
 ENTRY(int32_t, cudnnConvolutionBackwardData, cuda_dnn_handle_t handle, const void *alpha,
       cuda_dnn_filter_t w_type, const void *w, cuda_dnn_tensor_t dy_type, const void *dy,
       cuda_dnn_convolution_t convolution, int32_t algorithm, void *workspace, size_t workspace_bytes,
       const void *beta, cuda_dnn_tensor_t dx_type, void *dx) {
-  const task_t task = {DATA,      *dx_type,   *dy_type, *w_type, *convolution, dx,
-                       (void *)w, (void *)dy, NULL,     NULL,    NULL};
+  const task_t task = {.direction = DATA,
+                       .x = *dx_type,
+                       .y = *dy_type,
+                       .w = *w_type,
+                       .convolution = *convolution,
+                       .x_data = dx,
+                       .w_data = (void *)w,
+                       .y_data = (void *)dy};
   const call_t call = {handle, alpha, beta, algorithm, workspace, workspace_bytes};
   return enqueue("cudnnConvolutionBackwardData", &task, &call);
 }
@@ -349,8 +425,14 @@ ENTRY(int32_t, cudnnConvolutionBackwardFilter, cuda_dnn_handle_t handle, const v
       cuda_dnn_tensor_t x_type, const void *x, cuda_dnn_tensor_t dy_type, const void *dy,
       cuda_dnn_convolution_t convolution, int32_t algorithm, void *workspace, size_t workspace_bytes,
       const void *beta, cuda_dnn_filter_t dw_type, void *dw) {
-  const task_t task = {WEIGHTS, *x_type,    *dy_type, *dw_type, *convolution, (void *)x,
-                       dw,      (void *)dy, NULL,     NULL,     NULL};
+  const task_t task = {.direction = WEIGHTS,
+                       .x = *x_type,
+                       .y = *dy_type,
+                       .w = *dw_type,
+                       .convolution = *convolution,
+                       .x_data = (void *)x,
+                       .w_data = dw,
+                       .y_data = (void *)dy};
   const call_t call = {handle, alpha, beta, algorithm, workspace, workspace_bytes};
   return enqueue("cudnnConvolutionBackwardFilter", &task, &call);
 }

@@ -98,12 +98,16 @@ static cleave_status_t by_product(cuda_plan_t *plan, const cuda_geometry_t *self
   return CLEAVE_OK;
 }
 
-cleave_status_t cuda_emit_convolution(cuda_plan_t *plan, const cleave_node_view_t *node, uint32_t w,
-                                      uint32_t to) {
+static cleave_status_t read_forward(cuda_plan_t *plan, const cleave_node_view_t *node, cuda_geometry_t *out) {
   const cuda_geometry_tensors_t tensors = {cuda_input(plan, node, 0), cuda_input(plan, node, 1),
                                            cuda_output(plan, node, 0)};
+  return cuda_geometry_read(plan, node, &tensors, out);
+}
+
+cleave_status_t cuda_emit_convolution(cuda_plan_t *plan, const cleave_node_view_t *node, uint32_t w,
+                                      uint32_t to) {
   cuda_geometry_t self = {.x = node->inputs[0], .w = w, .y = to};
-  CUDA_TRY(cuda_geometry_read(plan, node, &tensors, &self));
+  CUDA_TRY(read_forward(plan, node, &self));
   if (cuda_geometry_is_for_library(plan, &self)) {
     return cuda_emit_library(plan, &self);
   }
@@ -111,7 +115,34 @@ cleave_status_t cuda_emit_convolution(cuda_plan_t *plan, const cleave_node_view_
   return has_few ? by_kernel(plan, &self) : by_product(plan, &self);
 }
 
-/* ---- with a bias ---- */
+/* ---- with what follows ---- */
+
+/* cuDNN's depthwise convolutions take twenty times as long with anything behind them; bfloat16 is not said to
+ * have it. */
+bool cuda_convolution_is_whole(cuda_plan_t *plan, const cleave_node_view_t *node) {
+  cuda_geometry_t self = {0};
+  return plan->options.has_whole && read_forward(plan, node, &self) == CLEAVE_OK && self.groups == 1 &&
+         self.dtype != CLEAVE_DTYPE_BF16 && cuda_geometry_is_for_library(plan, &self);
+}
+
+/* cuDNN wants a bias. */
+static cleave_status_t make_zeros(cuda_plan_t *plan, int64_t count, cleave_dtype_t dtype,
+                                  uint32_t *out_slot) {
+  int64_t bytes = count * (int64_t)cleave_dtype_size(dtype);
+  void *zeros = cuda_plan_allocate(plan, (size_t)bytes, 1);
+  return zeros == NULL ? cuda_plan_no_memory(plan) : cuda_plan_constant(plan, zeros, bytes, out_slot);
+}
+
+cleave_status_t cuda_emit_whole_convolution(cuda_plan_t *plan, const cleave_node_view_t *node, uint32_t w,
+                                            const cuda_epilogue_t *epilogue) {
+  cuda_epilogue_t own = *epilogue;
+  cuda_geometry_t self = {.x = node->inputs[0], .w = w, .y = own.result, .epilogue = &own};
+  CUDA_TRY(read_forward(plan, node, &self));
+  if (own.bias == CUDA_NO_SLOT) {
+    CUDA_TRY(make_zeros(plan, self.outputs, self.dtype, &own.bias));
+  }
+  return cuda_emit_library(plan, &self);
+}
 
 static cleave_status_t build_bias(cuda_builder_t *builder, const cleave_node_view_t *node, uint32_t from) {
   int8_t all[CLEAVE_MAX_RANK];
@@ -150,5 +181,10 @@ cleave_status_t cuda_emit_biased(cuda_plan_t *plan, const cleave_node_view_t *no
 }
 
 cleave_status_t cuda_emit_conv(cuda_plan_t *plan, const cleave_node_view_t *node) {
+  if (cuda_input(plan, node, 2) != NULL && cuda_convolution_is_whole(plan, node)) {
+    const cuda_epilogue_t epilogue = {
+        .bias = node->inputs[2], .residual = CUDA_NO_SLOT, .result = node->outputs[0]};
+    return cuda_emit_whole_convolution(plan, node, node->inputs[1], &epilogue);
+  }
   return cuda_emit_biased(plan, node, cuda_emit_convolution);
 }

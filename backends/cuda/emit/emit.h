@@ -113,7 +113,8 @@ CLEAVE_MUST_USE cleave_status_t cuda_emit_product(cuda_plan_t *plan, const char 
 
 /* What a fusion adds to the product that it begins with. */
 typedef struct cuda_epilogue {
-  uint32_t bias; /* value, or CUDA_NO_SLOT */
+  uint32_t bias;     /* value, or CUDA_NO_SLOT */
+  uint32_t residual; /* the same: behind a convolution, of its result's shape */
   uint32_t activation;
   uint32_t result; /* value that the product makes then */
 } cuda_epilogue_t;
@@ -126,23 +127,18 @@ CLEAVE_MUST_USE cleave_status_t cuda_emit_gemm(cuda_plan_t *plan, const cleave_n
 CLEAVE_MUST_USE cleave_status_t cuda_emit_convolution(cuda_plan_t *plan, const cleave_node_view_t *node,
                                                       uint32_t w, uint32_t to);
 
-/* As that: what makes the result of a node without its bias, from weights `w` into slot `to`. */
+/* Can it be computed with bias, residual and Relu in one call? */
+bool cuda_convolution_is_whole(cuda_plan_t *plan, const cleave_node_view_t *node);
+CLEAVE_MUST_USE cleave_status_t cuda_emit_whole_convolution(cuda_plan_t *plan, const cleave_node_view_t *node,
+                                                            uint32_t w, const cuda_epilogue_t *epilogue);
+
+/* As cuda_emit_convolution: what makes the result of a node without its bias, from weights `w` into slot
+ * `to`. */
 typedef cleave_status_t (*cuda_unbiased_t)(cuda_plan_t *plan, const cleave_node_view_t *node, uint32_t w,
                                            uint32_t to);
 /* With a bias of each channel, input 2 of the node, if it is there. */
 CLEAVE_MUST_USE cleave_status_t cuda_emit_biased(cuda_plan_t *plan, const cleave_node_view_t *node,
                                                  cuda_unbiased_t emit);
-
-/* Mean and variance of each channel. */
-typedef struct cuda_statistics {
-  uint32_t slots[2];
-  cleave_dtype_t dtypes[2];
-} cuda_statistics_t;
-
-/* y = (x - mean) / sqrt(variance + epsilon) * scale + shift: x, scale and shift are inputs 0, 1 and 2 of the
- * node, y is its output 0. */
-CLEAVE_MUST_USE cleave_status_t cuda_emit_normalized(cuda_plan_t *plan, const cleave_node_view_t *node,
-                                                     const cuda_statistics_t *statistics);
 
 /* A fusion that begins with Conv, MatMul or Gemm. */
 bool cuda_is_product(const cleave_node_view_t *node);

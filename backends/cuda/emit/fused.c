@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fusions that begin with a product or a convolution. A bias and an activation behind a product go into the
-// library's epilogue; a batch normalization goes into the weights; what is left is one kernel, which also
-// adds a convolution's bias.
+// Fusions that begin with a product or a convolution. Behind it, a bias and an activation go into the call of
+// the library, and so does a residual behind a convolution, whose batch normalization goes into its weights.
+// What is left is one kernel, which adds a convolution's bias if the call cannot.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +47,11 @@ static void take_next(fused_t *self) {
   self->count--;
 }
 
+static cleave_status_t lower_rest(const fused_t *self) {
+  return self->count == 0 ? CLEAVE_OK
+                          : cuda_emit_lowered(self->plan, self->plan->region, self->nodes, self->count, NULL);
+}
+
 /* ---- products ---- */
 
 static bool is_row(const fused_t *self, uint32_t value) {
@@ -58,7 +63,7 @@ static bool is_row(const fused_t *self, uint32_t value) {
 }
 
 static cuda_epilogue_t find_epilogue(fused_t *self) {
-  cuda_epilogue_t epilogue = {.bias = CUDA_NO_SLOT};
+  cuda_epilogue_t epilogue = {.bias = CUDA_NO_SLOT, .residual = CUDA_NO_SLOT};
   const cleave_region_view_t *region = self->plan->region;
   bool is_fast = cuda_product_is_fast(self->plan, cuda_tensor(self->plan, self->value)->dtype);
   bool has_c = strcmp(self->head->op, "Gemm") == 0 && cuda_input(self->plan, self->head, 2) != NULL;
@@ -89,8 +94,7 @@ static cleave_status_t fuse_product(fused_t *self) {
   const cuda_epilogue_t *given = is_plain ? NULL : &epilogue;
   CUDA_TRY(is_gemm ? cuda_emit_gemm(self->plan, self->head, given)
                    : cuda_emit_matmul(self->plan, self->head, given));
-  return self->count == 0 ? CLEAVE_OK
-                          : cuda_emit_lowered(self->plan, self->plan->region, self->nodes, self->count, NULL);
+  return lower_rest(self);
 }
 
 /* ---- convolutions ---- */
@@ -216,6 +220,40 @@ static cleave_status_t lower_biased(const fused_t *self, uint32_t raw, uint32_t 
   return status;
 }
 
+/* The node that alone reads the value, or NULL. */
+static const cleave_node_view_t *find_next(const fused_t *self) {
+  return has_one_reader(self) ? &self->plan->region->nodes[self->nodes[0]] : NULL;
+}
+
+static bool is_alike(const cleave_tensor_view_t *x, const cleave_tensor_view_t *y) {
+  bool is = x->dtype == y->dtype && x->rank == y->rank;
+  for (int32_t d = 0; is && d < x->rank; d++) {
+    is = x->dims[d] == y->dims[d];
+  }
+  return is;
+}
+
+/* With a bias, or none: what the library adds to the convolution in the same call. */
+static cuda_epilogue_t find_whole(fused_t *self, uint32_t bias) {
+  cuda_epilogue_t epilogue = {.bias = bias, .residual = CUDA_NO_SLOT};
+  const cleave_node_view_t *next = find_next(self);
+  if (next != NULL && strcmp(next->op, "Add") == 0) {
+    uint32_t other = next->inputs[0] == self->value ? next->inputs[1] : next->inputs[0];
+    if (other != self->value &&
+        is_alike(cuda_tensor(self->plan, other), cuda_tensor(self->plan, self->value))) {
+      epilogue.residual = other;
+      take_next(self);
+      next = find_next(self);
+    }
+  }
+  if (next != NULL && strcmp(next->op, "Relu") == 0) {
+    epilogue.activation = CUDA_BLAS_EPILOGUE_RELU;
+    take_next(self);
+  }
+  epilogue.result = self->value;
+  return epilogue;
+}
+
 static cleave_status_t fuse_convolution(fused_t *self) {
   uint32_t w = self->head->inputs[1];
   uint32_t bias = cuda_input(self->plan, self->head, 2) != NULL ? self->head->inputs[2] : CUDA_NO_SLOT;
@@ -228,6 +266,13 @@ static cleave_status_t fuse_convolution(fused_t *self) {
     return cuda_plan_refuse(self->plan, CLEAVE_REASON_CONSTANT,
                             "weights or numbers of its norm are not constants");
   }
+  if (cuda_convolution_is_whole(self->plan, self->head)) {
+    cuda_epilogue_t epilogue = find_whole(self, bias);
+    bool is_plain = bias == CUDA_NO_SLOT && epilogue.residual == CUDA_NO_SLOT && epilogue.activation == 0;
+    CUDA_TRY(is_plain ? cuda_emit_convolution(self->plan, self->head, w, self->value)
+                      : cuda_emit_whole_convolution(self->plan, self->head, w, &epilogue));
+    return lower_rest(self);
+  }
   uint32_t to = self->value;
   if (bias != CUDA_NO_SLOT) {
     CUDA_TRY(cuda_plan_scratch(self->plan, self->plan->slots[self->value].bytes, &to));
@@ -236,8 +281,7 @@ static cleave_status_t fuse_convolution(fused_t *self) {
   if (bias != CUDA_NO_SLOT) {
     return lower_biased(self, to, bias);
   }
-  return self->count == 0 ? CLEAVE_OK
-                          : cuda_emit_lowered(self->plan, self->plan->region, self->nodes, self->count, NULL);
+  return lower_rest(self);
 }
 
 cleave_status_t cuda_emit_fused_product(cuda_plan_t *plan, const uint32_t *nodes, uint32_t count) {

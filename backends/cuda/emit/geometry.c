@@ -44,9 +44,15 @@ bool cuda_geometry_is_for_library(const cuda_plan_t *plan, const cuda_geometry_t
 /* One spatial axis counts as two, the first of size 1. */
 cleave_status_t cuda_emit_library(cuda_plan_t *plan, const cuda_geometry_t *self) {
   cuda_step_t *step = NULL;
-  cuda_pointer_t pointers[4] = {{self->x, 0}, {self->w, 0}, {self->y, 0}, {0, 0}};
+  const cuda_epilogue_t *epilogue = self->epilogue;
+  cuda_pointer_t pointers[6] = {{self->x, 0}, {self->w, 0}, {self->y, 0}};
+  if (epilogue != NULL) {
+    pointers[CUDA_BIAS_POINTER] = (cuda_pointer_t){epilogue->bias, 0};
+    pointers[CUDA_RESIDUAL_POINTER] = (cuda_pointer_t){epilogue->residual, 0};
+  }
   CUDA_TRY(cuda_plan_scratch(plan, 0, &pointers[CUDA_WORKSPACE_POINTER].slot));
-  CUDA_TRY(cuda_plan_step(plan, CUDA_STEP_CONVOLUTION, self->label, pointers, 4, &step));
+  CUDA_TRY(
+      cuda_plan_step(plan, CUDA_STEP_CONVOLUTION, self->label, pointers, epilogue != NULL ? 6 : 4, &step));
   cuda_convolution_t *own = cuda_plan_allocate(plan, 1, sizeof *own);
   if (own == NULL) {
     return cuda_plan_no_memory(plan);
@@ -57,6 +63,9 @@ cleave_status_t cuda_emit_library(cuda_plan_t *plan, const cuda_geometry_t *self
   own->spatial = self->window.axes + more;
   own->groups = (int32_t)self->groups;
   own->uses_tf32 = plan->options.tf32;
+  own->whole = epilogue == NULL            ? CUDA_WHOLE_NOT
+               : epilogue->activation != 0 ? CUDA_WHOLE_RELU
+                                           : CUDA_WHOLE_PLAIN;
   own->x[0] = own->y[0] = (int32_t)self->images;
   own->x[1] = (int32_t)self->channels;
   own->y[1] = own->w[0] = (int32_t)self->outputs;

@@ -8,7 +8,8 @@
 
 typedef struct cuda_geometry {
   cuda_direction_t direction;
-  uint32_t x, w, y; /* slots */
+  uint32_t x, w, y;                /* slots */
+  const cuda_epilogue_t *epilogue; /* or NULL */
   const char *label;
   cuda_window_t window;
   int64_t images, channels, outputs, groups, per_group, group_outputs;

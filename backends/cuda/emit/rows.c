@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over any axes, softmax over any axis, normalizations by channel and by group.
+// Reductions over any axes, softmax over any axis, normalizations by group.
 #include <string.h>
 
 #include "emit.h"
@@ -151,62 +151,7 @@ cleave_status_t cuda_emit_softmax(cuda_plan_t *plan, const cleave_node_view_t *n
   return cuda_emit_lowered(plan, plan->region, &plan->node, 1, NULL);
 }
 
-/* ---- normalizations by channel ---- */
-
-/* y = (x - mean) / sqrt(variance + epsilon) * scale + shift, all but x per channel. */
-static cleave_status_t build_batch_norm(cuda_builder_t *builder, const cleave_node_view_t *node,
-                                        const cuda_statistics_t *statistics) {
-  const cuda_plan_t *plan = builder->plan;
-  const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
-  cleave_dtype_t dtype = kernel_compute_dtype(x->dtype);
-  int8_t axes[CLEAVE_MAX_RANK];
-  uint32_t values[5];
-  uint32_t epsilon = 0;
-  for (uint32_t k = 0; k < 5; k++) {
-    bool is_input = k < 3;
-    for (int32_t d = 0; d < x->rank; d++) {
-      axes[d] = k == 0 ? (int8_t)d : d == 1 ? 0 : -1;
-    }
-    CUDA_TRY(cuda_builder_load(builder,
-                               is_input ? cuda_input(plan, node, k)->dtype : statistics->dtypes[k - 3],
-                               (cuda_pointer_t){is_input ? node->inputs[k] : statistics->slots[k - 3], 0},
-                               axes, k == 0 ? x->rank : 1, k == 0 ? x->dims : &x->dims[1], &values[k]));
-    CUDA_TRY(kernel_program_cast(builder->program, dtype, values[k], &values[k], plan->message));
-  }
-  CUDA_TRY(cuda_builder_number(builder, dtype, cleave_view_float(node, "epsilon", 1e-5), &epsilon));
-  CUDA_TRY(cuda_builder_apply(builder, KERNEL_Add, values[4], epsilon, &values[4]));
-  CUDA_TRY(cuda_builder_apply(builder, KERNEL_Sqrt, values[4], 0, &values[4]));
-  CUDA_TRY(cuda_builder_apply(builder, KERNEL_Div, values[1], values[4], &values[1]));
-  CUDA_TRY(cuda_builder_apply(builder, KERNEL_Sub, values[0], values[3], &values[0]));
-  CUDA_TRY(cuda_builder_apply(builder, KERNEL_Mul, values[0], values[1], &values[0]));
-  CUDA_TRY(cuda_builder_apply(builder, KERNEL_Add, values[0], values[2], &values[0]));
-  return cuda_builder_store(builder, x->dtype, values[0], (cuda_pointer_t){node->outputs[0], 0});
-}
-
-cleave_status_t cuda_emit_normalized(cuda_plan_t *plan, const cleave_node_view_t *node,
-                                     const cuda_statistics_t *statistics) {
-  cuda_builder_t builder;
-  cleave_status_t status = cuda_builder_init(&builder, plan, node->op, cuda_input(plan, node, 0)->rank, 0);
-  status = status == CLEAVE_OK ? build_batch_norm(&builder, node, statistics) : status;
-  status = status == CLEAVE_OK ? cuda_plan_program(plan, builder.call) : status;
-  cuda_builder_deinit(&builder);
-  return status;
-}
-
-cleave_status_t cuda_emit_batch_norm(cuda_plan_t *plan, const cleave_node_view_t *node) {
-  const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
-  if (cleave_view_int(node, "training_mode", 0) != 0) {
-    return cuda_emit_batch_training(plan, node);
-  }
-  if (cuda_output(plan, node, 1) != NULL || node->input_count < 5 || x->rank < 2 ||
-      !cpu_dtype_is_float(x->dtype)) {
-    return cuda_plan_refuse(plan, CLEAVE_REASON_ATTRIBUTE, "it has no channels, or further outputs");
-  }
-  const cuda_statistics_t statistics = {
-      .slots = {node->inputs[3], node->inputs[4]},
-      .dtypes = {cuda_input(plan, node, 3)->dtype, cuda_input(plan, node, 4)->dtype}};
-  return cuda_emit_normalized(plan, node, &statistics);
-}
+/* ---- normalizations by group ---- */
 
 /* Over the space batch x groups x channels of a group x places, the last two of which are a row. */
 static cleave_status_t build_group_norm(cuda_builder_t *builder, const cleave_node_view_t *node,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is called of cuDNN 8 and 9: convolutions, and gradients of these, of average poolings and of batch
- * normalization. */
+/* What is called of cuDNN 8 and 9: convolutions, also with what follows them, and gradients of these, of
+ * average poolings and of batch normalization. */
 #ifndef CLEAVE_CUDA_CUDNN_H
 #define CLEAVE_CUDA_CUDNN_H
 
@@ -14,11 +14,14 @@ typedef struct cudnnTensorStruct *cuda_dnn_tensor_t;
 typedef struct cudnnFilterStruct *cuda_dnn_filter_t;
 typedef struct cudnnConvolutionStruct *cuda_dnn_convolution_t;
 typedef struct cudnnPoolingStruct *cuda_dnn_pooling_t;
+typedef struct cudnnActivationStruct *cuda_dnn_activation_t;
 
 enum { CUDA_DNN_F32 = 0, CUDA_DNN_F64 = 1, CUDA_DNN_F16 = 2, CUDA_DNN_BF16 = 9 };
 enum { CUDA_DNN_ROW_MAJOR = 0 };
 enum { CUDA_DNN_CROSS_CORRELATION = 1 };
 enum { CUDA_DNN_AVERAGE_OF_WINDOW = 1, CUDA_DNN_AVERAGE_OF_INSIDE = 2 }; /* with the border, and without */
+enum { CUDA_DNN_RELU = 1, CUDA_DNN_IDENTITY = 5 };
+enum { CUDA_DNN_IMPLICIT_PRECOMP_GEMM = 1 }; /* the only algorithm that has CUDA_DNN_IDENTITY */
 enum { CUDA_DNN_PROPAGATE_NAN = 1 };
 enum { CUDA_DNN_SPATIAL = 1 }; /* statistics of channels, over images and places */
 enum { CUDA_DNN_MATH_DEFAULT = 0, CUDA_DNN_MATH_TENSOR = 1, CUDA_DNN_MATH_FMA = 3 };
@@ -68,6 +71,16 @@ typedef struct cuda_dnn_choice {
     (cuda_dnn_handle_t handle, const void *alpha, cuda_dnn_tensor_t x_type, const void *x,                   \
      cuda_dnn_filter_t w_type, const void *w, cuda_dnn_convolution_t convolution, int32_t algorithm,         \
      void *workspace, size_t workspace_bytes, const void *beta, cuda_dnn_tensor_t y_type, void *y))          \
+  X(int32_t, activation_create, cudnnCreateActivationDescriptor, (cuda_dnn_activation_t * activation))       \
+  X(int32_t, activation_set, cudnnSetActivationDescriptor,                                                   \
+    (cuda_dnn_activation_t activation, int32_t mode, int32_t nan, double bound))                             \
+  X(int32_t, activation_destroy, cudnnDestroyActivationDescriptor, (cuda_dnn_activation_t activation))       \
+  X(int32_t, convolve_whole, cudnnConvolutionBiasActivationForward,                                          \
+    (cuda_dnn_handle_t handle, const void *alpha, cuda_dnn_tensor_t x_type, const void *x,                   \
+     cuda_dnn_filter_t w_type, const void *w, cuda_dnn_convolution_t convolution, int32_t algorithm,         \
+     void *workspace, size_t workspace_bytes, const void *residual_alpha, cuda_dnn_tensor_t residual_type,   \
+     const void *residual, cuda_dnn_tensor_t bias_type, const void *bias, cuda_dnn_activation_t activation,  \
+     cuda_dnn_tensor_t y_type, void *y))                                                                     \
   X(int32_t, choose_data, cudnnGetConvolutionBackwardDataAlgorithm_v7,                                       \
     (cuda_dnn_handle_t handle, cuda_dnn_filter_t w, cuda_dnn_tensor_t dy,                                    \
      cuda_dnn_convolution_t convolution, cuda_dnn_tensor_t dx, int wanted, int *count,                       \

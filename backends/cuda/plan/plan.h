@@ -73,7 +73,15 @@ typedef enum cuda_direction {
   CUDA_DIRECTION_WEIGHTS  /* w, the gradient of the weights, of x and y */
 } cuda_direction_t;
 
-/* Pointers are x, w, y, workspace. */
+/* What a forward convolution computes in the same call: y = activation(conv(x, w) + residual + bias). */
+typedef enum cuda_whole {
+  CUDA_WHOLE_NOT, /* no more than y */
+  CUDA_WHOLE_PLAIN,
+  CUDA_WHOLE_RELU
+} cuda_whole_t;
+
+/* Pointers are x, w, y, workspace, bias, residual; the last two, if it is whole, and the last may be nowhere.
+ */
 typedef struct cuda_convolution {
   cuda_direction_t direction;
   cleave_dtype_t dtype;
@@ -82,6 +90,7 @@ typedef struct cuda_convolution {
   int32_t pads[CLEAVE_MAX_RANK], strides[CLEAVE_MAX_RANK], dilations[CLEAVE_MAX_RANK];
   int32_t groups;
   bool uses_tf32;
+  cuda_whole_t whole;
 } cuda_convolution_t;
 
 /* The gradient of an average pooling; pointers are dy and dx. */
@@ -101,7 +110,7 @@ typedef struct cuda_norm {
   double epsilon;
 } cuda_norm_t;
 
-enum { CUDA_WORKSPACE_POINTER = 3, CUDA_BIAS_POINTER = 4 };
+enum { CUDA_WORKSPACE_POINTER = 3, CUDA_BIAS_POINTER = 4, CUDA_RESIDUAL_POINTER = 5 };
 
 typedef struct cuda_step {
   cuda_step_kind_t kind;
@@ -128,6 +137,7 @@ typedef struct cuda_plan_options {
   bool is_dry; /* without texts: only whether it can be done */
   bool has_blas;
   bool has_dnn;
+  bool has_whole; /* convolutions with bias, residual and activation */
   bool tf32;
   bool fast_math;
 } cuda_plan_options_t;

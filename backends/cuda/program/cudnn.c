@@ -48,6 +48,23 @@ static int32_t describe_pair(const cuda_dnn_t *dnn, int32_t type, int32_t rank, 
   return result != 0 ? result : describe_tensor(dnn, type, rank, y, &ready->y);
 }
 
+/* One element for each of the channels. */
+static int32_t describe_channels(const cuda_dnn_t *dnn, int32_t type, int32_t rank, int32_t count,
+                                 cuda_ready_t *ready) {
+  int32_t dims[CLEAVE_MAX_RANK];
+  for (int32_t d = 0; d < rank; d++) {
+    dims[d] = d == 1 ? count : 1;
+  }
+  return describe_tensor(dnn, type, rank, dims, &ready->channels);
+}
+
+static int32_t describe_epilogue(const cuda_dnn_t *dnn, const cuda_convolution_t *self, cuda_ready_t *ready) {
+  int32_t mode = self->whole == CUDA_WHOLE_RELU ? CUDA_DNN_RELU : CUDA_DNN_IDENTITY;
+  int32_t result = describe_channels(dnn, type_of(self->dtype), self->spatial + 2, self->y[1], ready);
+  result = result != 0 ? result : dnn->activation_create(&ready->activation);
+  return result != 0 ? result : dnn->activation_set(ready->activation, mode, CUDA_DNN_PROPAGATE_NAN, 0.0);
+}
+
 static int32_t describe_convolution(const cuda_dnn_t *dnn, const cuda_convolution_t *self,
                                     cuda_ready_t *ready) {
   int32_t rank = self->spatial + 2;
@@ -66,7 +83,8 @@ static int32_t describe_convolution(const cuda_dnn_t *dnn, const cuda_convolutio
                                               self->dilations, CUDA_DNN_CROSS_CORRELATION,
                                               type == CUDA_DNN_F64 ? CUDA_DNN_F64 : CUDA_DNN_F32);
   result = result != 0 ? result : dnn->convolution_set_math(ready->convolution, math);
-  return result != 0 ? result : dnn->convolution_set_groups(ready->convolution, self->groups);
+  result = result != 0 ? result : dnn->convolution_set_groups(ready->convolution, self->groups);
+  return result != 0 || self->whole == CUDA_WHOLE_NOT ? result : describe_epilogue(dnn, self, ready);
 }
 
 static int32_t describe_pooling(const cuda_dnn_t *dnn, const cuda_pooling_t *self, cuda_ready_t *ready) {
@@ -80,11 +98,9 @@ static int32_t describe_pooling(const cuda_dnn_t *dnn, const cuda_pooling_t *sel
 
 static int32_t describe_norm(const cuda_dnn_t *dnn, const cuda_norm_t *self, cuda_ready_t *ready) {
   const int32_t dims[4] = {self->images, self->channels, self->places, 1};
-  const int32_t channels[4] = {1, self->channels, 1, 1};
   int32_t result = describe_tensor(dnn, type_of(self->dtype), 4, dims, &ready->x);
-  return result != 0 ? result
-                     : describe_tensor(dnn, self->dtype == CLEAVE_DTYPE_F64 ? CUDA_DNN_F64 : CUDA_DNN_F32, 4,
-                                       channels, &ready->channels);
+  int32_t type = self->dtype == CLEAVE_DTYPE_F64 ? CUDA_DNN_F64 : CUDA_DNN_F32;
+  return result != 0 ? result : describe_channels(dnn, type, 4, self->channels, ready);
 }
 
 /* ---- algorithms of convolutions ---- */
@@ -119,6 +135,11 @@ static int32_t find_workspace(const cuda_dnn_t *dnn, cuda_dnn_handle_t handle, c
   return dnn->workspace(handle, ready->x, ready->w, ready->convolution, ready->y, ready->algorithm, bytes);
 }
 
+static bool takes_algorithm(const cuda_convolution_t *self, const cuda_dnn_choice_t *choice) {
+  return choice->status == 0 &&
+         (self->whole != CUDA_WHOLE_PLAIN || choice->algorithm == CUDA_DNN_IMPLICIT_PRECOMP_GEMM);
+}
+
 /* The first algorithm that fits. */
 static bool find_algorithm(cuda_program_t *program, uint32_t index, cuda_dnn_handle_t handle) {
   const cuda_dnn_t *dnn = &program->state->libraries.dnn;
@@ -133,7 +154,8 @@ static bool find_algorithm(cuda_program_t *program, uint32_t index, cuda_dnn_han
   bool is_chosen = false;
   for (int k = 0; k < count && result == 0 && !is_chosen; k++) {
     ready->algorithm = choices[k].algorithm;
-    is_chosen = choices[k].status == 0 && find_workspace(dnn, handle, direction, ready) == 0;
+    is_chosen =
+        takes_algorithm(step->convolution, &choices[k]) && find_workspace(dnn, handle, direction, ready) == 0;
   }
   (void)pthread_mutex_unlock(&device->lock);
   program->plan.slots[step->pointers[CUDA_WORKSPACE_POINTER].slot].bytes = (int64_t)ready->workspace_bytes;
@@ -168,6 +190,18 @@ cleave_status_t cuda_ready_dnn(cuda_program_t *program, uint32_t index, cleave_m
 
 /* ---- calls; `at` are the step's addresses ---- */
 
+/* Without a residual, the result stands for it, times 0. */
+static int32_t convolve_whole(const cuda_dnn_t *dnn, cuda_dnn_handle_t handle, const cuda_convolution_t *self,
+                              const cuda_ready_t *ready, void *const *at) {
+  scalars_t scalars = scalars_of(self->dtype);
+  bool has_residual = at[CUDA_RESIDUAL_POINTER] != NULL;
+  return dnn->convolve_whole(handle, scalars.one, ready->x, at[0], ready->w, at[1], ready->convolution,
+                             ready->algorithm, at[3], ready->workspace_bytes,
+                             has_residual ? scalars.one : scalars.zero, ready->y,
+                             has_residual ? at[CUDA_RESIDUAL_POINTER] : at[2], ready->channels,
+                             at[CUDA_BIAS_POINTER], ready->activation, ready->y, at[2]);
+}
+
 static int32_t convolve(const cuda_dnn_t *dnn, cuda_dnn_handle_t handle, const cuda_convolution_t *self,
                         const cuda_ready_t *ready, void *const *at) {
   scalars_t scalars = scalars_of(self->dtype);
@@ -181,6 +215,9 @@ static int32_t convolve(const cuda_dnn_t *dnn, cuda_dnn_handle_t handle, const c
                                    ready->algorithm, at[3], ready->workspace_bytes, scalars.zero, ready->w,
                                    at[1]);
     case CUDA_DIRECTION_FORWARD: break;
+  }
+  if (self->whole != CUDA_WHOLE_NOT) {
+    return convolve_whole(dnn, handle, self, ready, at);
   }
   return dnn->convolve(handle, scalars.one, ready->x, at[0], ready->w, at[1], ready->convolution,
                        ready->algorithm, at[3], ready->workspace_bytes, scalars.zero, ready->y, at[2]);
@@ -238,6 +275,9 @@ void cuda_dnn_free(cuda_program_t *program, cuda_ready_t *ready) {
   }
   if (ready->convolution != NULL) {
     (void)dnn->convolution_destroy(ready->convolution);
+  }
+  if (ready->activation != NULL) {
+    (void)dnn->activation_destroy(ready->activation);
   }
   if (ready->pooling != NULL) {
     (void)dnn->pooling_destroy(ready->pooling);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiling: a plan, descriptors, memory, constants, kernels. Where a library does not have what a plan wants
-// of it, the plan is made again without the library.
+// Compiling: a plan, descriptors, memory, constants, kernels. If a library does not have what a plan wants of
+// it, the plan is made again without the library; if that is cuDNN, first with bare convolutions.
 #include "program.h"
 
 #include <stdio.h>
@@ -116,7 +116,10 @@ static cleave_status_t plan_with_libraries(cuda_program_t *program, const cleave
     }
     drop_plan(program);
     options.has_blas = options.has_blas && lacks != CUDA_LIBRARY_BLAS;
-    options.has_dnn = options.has_dnn && lacks != CUDA_LIBRARY_DNN;
+    if (lacks == CUDA_LIBRARY_DNN) {
+      options.has_dnn = options.has_whole;
+      options.has_whole = false;
+    }
   }
 }
 
@@ -208,7 +211,7 @@ cleave_status_t cuda_program_create(cuda_state_t *state, const cleave_region_vie
                                     cleave_message_t *message) {
   *out_program = NULL;
   cuda_program_t *program = calloc(1, sizeof *program);
-  cuda_plan_options_t plan_options = {.has_blas = true, .has_dnn = true};
+  cuda_plan_options_t plan_options = {.has_blas = true, .has_dnn = true, .has_whole = true};
   if (program == NULL) {
     return no_memory(message);
   }

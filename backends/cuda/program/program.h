@@ -22,7 +22,8 @@ typedef struct cuda_ready {
   cuda_dnn_filter_t w;
   cuda_dnn_convolution_t convolution;
   cuda_dnn_pooling_t pooling;
-  cuda_dnn_tensor_t channels; /* of batch normalization */
+  cuda_dnn_activation_t activation;
+  cuda_dnn_tensor_t channels; /* one element each: a bias, or numbers of batch normalization */
   int32_t algorithm;
   size_t workspace_bytes;
 } cuda_ready_t;
