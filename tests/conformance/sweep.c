@@ -54,17 +54,22 @@ void sweep_add_reason(sweep_t *sweep, const char *backend, const char *text) {
 
 void sweep_nodes(sweep_t *sweep, const char *format, ...) {
   SWEEP_FORMAT(sweep, format);
-  sweep_case_run(sweep, sweep->kernels, SWEEP_ANY_FUSION);
+  sweep_case_run(sweep, sweep->kernels, SWEEP_ANY_FUSION, NULL);
 }
 
 void sweep_rules(sweep_t *sweep, const char *format, ...) {
   SWEEP_FORMAT(sweep, format);
-  sweep_case_run(sweep, true, SWEEP_ANY_FUSION);
+  sweep_case_run(sweep, true, SWEEP_ANY_FUSION, NULL);
 }
 
 void sweep_fused(sweep_t *sweep, uint32_t nodes, const char *format, ...) {
   SWEEP_FORMAT(sweep, format);
-  sweep_case_run(sweep, true, sweep->kernels ? SWEEP_ANY_FUSION : nodes);
+  sweep_case_run(sweep, true, sweep->kernels ? SWEEP_ANY_FUSION : nodes, NULL);
+}
+
+void sweep_fused_by(sweep_t *sweep, const char *backend, uint32_t nodes, const char *format, ...) {
+  SWEEP_FORMAT(sweep, format);
+  sweep_case_run(sweep, true, sweep->kernels ? SWEEP_ANY_FUSION : nodes, backend);
 }
 
 void sweep_set_threads(sweep_t *sweep, int32_t threads) {

@@ -41,6 +41,9 @@ void sweep_nodes(sweep_t *sweep, const char *format, ...) CLEAVE_PRINTF(2, 3);
 void sweep_rules(sweep_t *sweep, const char *format, ...) CLEAVE_PRINTF(2, 3);
 /* The same, and the largest fusion of the plan has exactly `nodes` nodes (0: there is none). */
 void sweep_fused(sweep_t *sweep, uint32_t nodes, const char *format, ...) CLEAVE_PRINTF(3, 4);
+/* The same, if these are the rules of `backend`; those of others may fuse more or less. */
+void sweep_fused_by(sweep_t *sweep, const char *backend, uint32_t nodes, const char *format, ...)
+    CLEAVE_PRINTF(4, 5);
 
 /* Threads of the sessions from now on; 0, as a subject starts: one, and two for every eighth case. */
 void sweep_set_threads(sweep_t *sweep, int32_t threads);

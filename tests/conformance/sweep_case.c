@@ -15,7 +15,8 @@ enum { MAX_OUTPUTS = 64, ROUNDS = 2 };
 typedef struct variant {
   bool by_rules;
   bool symbolic;
-  uint32_t fusion; /* nodes of the largest fusion, or SWEEP_ANY_FUSION */
+  uint32_t fusion;      /* nodes of the largest fusion, or SWEEP_ANY_FUSION */
+  const char *fused_by; /* a backend, or NULL: all */
   int32_t threads;
 } variant_t;
 
@@ -287,7 +288,8 @@ static void run_on(sweep_t *sweep, const sweep_graph_t *graph, uint32_t backend,
     goto cleanup;
   }
   note_refusals(sweep, plan, backend);
-  if (variant->fusion != SWEEP_ANY_FUSION && has_fuse_rules(sweep, backend) &&
+  bool is_counted = variant->fused_by == NULL || strcmp(variant->fused_by, name) == 0;
+  if (variant->fusion != SWEEP_ANY_FUSION && is_counted && has_fuse_rules(sweep, backend) &&
       largest_fusion(plan) != variant->fusion) {
     cleave_text_format(&why, "the largest fusion has %u nodes, expected %u", largest_fusion(plan),
                        variant->fusion);
@@ -387,8 +389,9 @@ static void run_forward(sweep_t *sweep, variant_t *variant) {
   sweep_graph_deinit(&graph);
 }
 
-void sweep_case_run(sweep_t *sweep, bool by_rules, uint32_t fusion) {
-  variant_t variant = {.by_rules = by_rules, .fusion = fusion, .threads = sweep->threads};
+void sweep_case_run(sweep_t *sweep, bool by_rules, uint32_t fusion, const char *fused_by) {
+  variant_t variant = {
+      .by_rules = by_rules, .fusion = fusion, .fused_by = fused_by, .threads = sweep->threads};
   bool is_new = sweep->gradients && sweep_gradient_is_new(sweep);
   if (sweep->every > 0 && sweep->case_number++ % sweep->every != 0 && !is_new) {
     return;

@@ -53,8 +53,9 @@ struct sweep {
 };
 
 /* Runs sweep->text on every backend, with its sizes and with symbols in their place. `fusion`: how many nodes
- * the largest fusion of the plan must have, where sizes are known; or SWEEP_ANY_FUSION. */
-void sweep_case_run(sweep_t *sweep, bool by_rules, uint32_t fusion);
+ * the largest fusion of the plan must have, where sizes are known, by the rules of backend `fused_by` or, if
+ * it is NULL, of all; or SWEEP_ANY_FUSION. */
+void sweep_case_run(sweep_t *sweep, bool by_rules, uint32_t fusion, const char *fused_by);
 
 /* Adds outputs to a case: the gradient of the sum of its outputs of floating-point numbers by each input that
  * one passes to. `adds`: gradients are added to what their memory holds. *out_passes: there are any. */

@@ -170,7 +170,7 @@ static void normalizations(sweep_t *sweep) {
   };
   for (size_t k = 0; k < COUNT(whole); k++) {
     sweep_fused(sweep, 0, "v = x[2,5,17]; %s", whole[k]);
-    sweep_fused(sweep, 0, "v = Identity(Transpose{perm=[0,2,1]}(x[2,17,5])); %s", whole[k]);
+    sweep_fused_by(sweep, "onednn", 0, "v = Identity(Transpose{perm=[0,2,1]}(x[2,17,5])); %s", whole[k]);
     sweep_rules(sweep, "v = Add(x[2,5,17], MatMul(x, $w[17,17])); %s -> v", whole[k]);
     sweep_rules(sweep, "v = Mul(x[2,5,17], #30); y = Sigmoid(v); %s -> y", whole[k]);
   }
