@@ -28,6 +28,7 @@ typedef struct sweep sweep_t;
   X(epilogue)             \
   X(spelling)             \
   X(fusion)               \
+  X(indices)              \
   X(rest)                 \
   X(random)
 

@@ -248,7 +248,7 @@ static cleave_status_t read_literal(reader_t *reader, cleave_value_t *out) {
     if (take(reader, ":")) {
       CLEAVE_TRY(read_dtype(reader, &dtype));
     }
-    dtype = reader->form == SWEEP_DOUBLE ? CLEAVE_DTYPE_F64 : dtype;
+    dtype = reader->form == SWEEP_DOUBLE && cleave_dtype_is_float(dtype) ? CLEAVE_DTYPE_F64 : dtype;
     CLEAVE_TRY(cleave_tensor_create(dtype, 0, NULL, &tensor, reader->error));
     cleave_tensor_set_float(tensor, 0, (double)(float)number);
     cleave_tensor_touch(tensor);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that no other subject has, with their attributes: what picks and places by indices, transforms of
-// signals, grids and resizing, losses, sequences of numbers.
+// Operators that no other subject has, with their attributes: products, transforms of signals, grids
+// and resizing, losses.
 #include "sweep.h"
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
@@ -8,52 +8,6 @@
 static void texts(sweep_t *sweep, const char *const *list, size_t count) {
   for (size_t k = 0; k < count; k++) {
     sweep_nodes(sweep, "%s", list[k]);
-  }
-}
-
-static void indices(sweep_t *sweep) {
-  static const char *const list[] = {
-      "Compress(x[3,4], Cast{to=9}(#[0,1,1,0,1]))",
-      "Compress{axis=0}(x[3,4], Cast{to=9}(#[0,1,1]))",
-      "Compress{axis=-1}(x[3,4], Cast{to=9}(#[1,0,1,1]))",
-      "GatherND(x[2,3,4], Reshape(#[0,2,1,1], #[2,2]))",
-      "GatherND{batch_dims=1}(x[2,3,4], i:i64[2,5,1])",
-      "GatherND{batch_dims=2}(x[2,3,4], i:i64[2,3,1])",
-      "OneHot(i:i64[3], Squeeze(#[3]), v[2])",
-      "OneHot{axis=0}(i:i64[2,3], Squeeze(#[2]), v[2])",
-      "OneHot{axis=1}(i:i64[2,3], Squeeze(#[2]), v[2])",
-      "y, i = TopK(x[3,5], #[2]) -> y",
-      "y, i = TopK{axis=0, largest=0}(x[3,5], #[2]) -> y",
-      "y, i = TopK{sorted=0}(x[3,5], #[4]) -> y",
-      "y, i = Unique(x[7]) -> y",
-      "y, i = Unique{axis=1, sorted=0}(x[2,4]) -> y",
-      "TensorScatter(x[2,4,3], u[2,2,3])",
-      "TensorScatter(x[2,4,3], u[2,2,3], #[2,1])",
-      "TensorScatter{axis=1, mode=circular}(x[2,4,3], u[2,2,3], #[3,1])",
-      "Trilu(x[3,4,4])",
-      "Trilu{upper=0}(x[3,4,5], Squeeze(#[-1]))",
-      "Trilu{upper=1}(x[4,3], Squeeze(#[1]))",
-      "ReverseSequence(x[4,3,2], #[2,1,4])",
-      "ReverseSequence{batch_axis=0, time_axis=1}(x[2,4,3], #[3,1])",
-      "CenterCropPad(x[3,4,4], #[2,7,4])",
-      "CenterCropPad{axes=[0,2]}(x[3,4,4], #[5,3])",
-      "y, i = MaxPool{kernel_shape=[2,2], strides=[2,2]}(x[1,2,4,6]); MaxUnpool{kernel_shape=[2,2], "
-      "strides=[2,2]}(y, i)",
-      "EyeLike{k=1}(x[3,4])",
-      "Range(a[], Add(a, #4.2), Add(Abs(b[]), #1))",
-  };
-  static const char *const reductions[] = {"none", "add", "mul", "max", "min"};
-  texts(sweep, list, COUNT(list));
-  for (int axis = -1; axis < 2; axis++) {
-    sweep_nodes(sweep, "GatherElements{axis=%d}(x[3,3], i:i64[2,3])", axis);
-    for (size_t k = 0; k < COUNT(reductions); k++) {
-      sweep_nodes(sweep, "ScatterElements{axis=%d, reduction=%s}(x[3,3], %s, u[2,2])", axis, reductions[k],
-                  k == 0 ? "Reshape(#[0,1,2,0], #[2,2])" : "i:i64[2,2]");
-    }
-  }
-  for (size_t k = 0; k < COUNT(reductions); k++) {
-    sweep_nodes(sweep, "ScatterND{reduction=%s}(x[3,4], Reshape(#[2,%d], #[2,1]), u[2,4])", reductions[k],
-                k == 0 ? 0 : 2);
   }
 }
 
@@ -92,9 +46,6 @@ static void products(sweep_t *sweep) {
     sweep_nodes(sweep, "Einsum{equation=\"%s\"}(%s)", equations[k][0], equations[k][1]);
   }
   texts(sweep, list, COUNT(list));
-  for (int k = 0; k < 4; k++) {
-    sweep_nodes(sweep, "CumSum{exclusive=%d, reverse=%d}(x[3,4], Squeeze(#[%d]))", k % 2, k / 2, k % 2);
-  }
 }
 
 static void signals(sweep_t *sweep) {
@@ -166,7 +117,6 @@ static void losses(sweep_t *sweep) {
 }
 
 void sweep_rest(sweep_t *sweep) {
-  indices(sweep);
   products(sweep);
   signals(sweep);
   images(sweep);
