@@ -53,6 +53,18 @@ int64_t cuda_product_of(const int64_t *dims, int32_t count);
 /* "typedef u32 element;": elements of so many bytes, 1 to 16, that are only moved. */
 const char *cuda_word_type(int64_t size);
 
+/* The largest elements, in bytes, of which blocks of `*inner` elements of `size` bytes are made; `*inner`
+ * becomes their number. */
+int64_t cuda_widen_block(int64_t size, int64_t *inner);
+
+/* "i32" or "i64" of a tensor of places; NULL if its dtype is another one. */
+const char *cuda_place_type(const cleave_tensor_view_t *places);
+
+/* Whether indices of so many elements need 64 bits. */
+static inline bool cuda_is_wide(int64_t count) {
+  return count > INT32_MAX - 1024;
+}
+
 /* A copy of elements between strided tensors. */
 typedef struct cuda_move {
   const char *label;
@@ -198,7 +210,8 @@ CLEAVE_MUST_USE cleave_status_t cuda_emit_fused_product(cuda_plan_t *plan, const
   X(LSTM, recurrent)                            \
   X(Resize, resize)                             \
   X(Gather, gather)                             \
-  X(GatherElements, gather_elements)
+  X(GatherElements, gather_elements)            \
+  X(GatherND, gather_nd)
 
 #define CUDA_EMIT_DECLARE(op, name) \
   cleave_status_t cuda_emit_##name(cuda_plan_t *plan, const cleave_node_view_t *node);

@@ -40,3 +40,15 @@ int64_t cuda_product_of(const int64_t *dims, int32_t count) {
   }
   return result;
 }
+
+int64_t cuda_widen_block(int64_t size, int64_t *inner) {
+  while (size < 16 && *inner > 0 && *inner % 2 == 0) {
+    *inner /= 2;
+    size *= 2;
+  }
+  return size;
+}
+
+const char *cuda_place_type(const cleave_tensor_view_t *places) {
+  return places->dtype == CLEAVE_DTYPE_I64 ? "i64" : places->dtype == CLEAVE_DTYPE_I32 ? "i32" : NULL;
+}
