@@ -211,7 +211,9 @@ CLEAVE_MUST_USE cleave_status_t cuda_emit_fused_product(cuda_plan_t *plan, const
   X(Resize, resize)                             \
   X(Gather, gather)                             \
   X(GatherElements, gather_elements)            \
-  X(GatherND, gather_nd)
+  X(GatherND, gather_nd)                        \
+  X(ScatterElements, scatter_elements)          \
+  X(ScatterND, scatter_nd)
 
 #define CUDA_EMIT_DECLARE(op, name) \
   cleave_status_t cuda_emit_##name(cuda_plan_t *plan, const cleave_node_view_t *node);

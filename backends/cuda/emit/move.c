@@ -170,15 +170,19 @@ cleave_status_t cuda_emit_move(cuda_plan_t *plan, const cuda_move_t *wanted) {
 }
 
 cleave_status_t cuda_emit_zeros(cuda_plan_t *plan, const char *label, cuda_pointer_t to, int64_t bytes) {
+  int64_t size = 1;
+  while (size < 8 && bytes % (2 * size) == 0 && to.offset % (2 * size) == 0) {
+    size *= 2;
+  }
   const cuda_kernel_call_t call = {.text = "fill",
                                    .label = label,
-                                   .defines = "typedef u8 element;\n",
-                                   .is_wide = bytes > INT32_MAX - 1024,
+                                   .defines = cuda_word_type(size),
+                                   .is_wide = cuda_is_wide(bytes / size),
                                    .pointer_count = 1,
                                    .pointers = {to},
                                    .number_count = 3,
-                                   .numbers = {bytes},
-                                   .threads = bytes,
+                                   .numbers = {bytes / size},
+                                   .threads = bytes / size,
                                    .block = BLOCK};
   return cuda_plan_kernel(plan, &call);
 }

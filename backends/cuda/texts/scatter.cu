@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Updates go to their places in y. A place outside of its axis takes none. Of several updates for one place the last one holds, so
+// that MODE 0 leaves in `owners` the highest number of an update of each place, counted from 1, and MODE 1 writes these alone.
+// MODE 2 combines updates with what is there: a thread has all that may meet, and takes them in order.
+// With DEPTH, update k is a block of `inner` elements for a tuple of places; with RANK, it is one element, whose place along one
+// axis is given and which otherwise lies where it lies among the updates.
+struct arguments {
+  const place *at;
+#if MODE < 2
+  index *owners;
+#endif
+#if MODE > 0
+  const element *updates;
+  element *y;
+#endif
+  index count; // threads
+  index inner;
+  index length; // updates of a thread of MODE 2
+#ifdef DEPTH
+  index dims[DEPTH];
+  index strides[DEPTH]; // of y, in blocks
+#else
+  index dims[RANK]; // of the updates
+  index strides[RANK]; // of y; 0 along the axis
+  index axis;
+  index step; // of y, along the axis
+#endif
+};
+
+// The place of update k in y; -1: none.
+__device__ index place_of(const arguments &args, index k) {
+  index to = 0;
+#ifdef DEPTH
+#pragma unroll
+  for (int d = 0; d < DEPTH; d++) {
+    const place given = args.at[k * DEPTH + d];
+    const i64 at = given < 0 ? (i64)given + args.dims[d] : (i64)given;
+    if (at < 0 || at >= args.dims[d]) {
+      return -1;
+    }
+    to += (index)at * args.strides[d];
+  }
+  return to;
+#else
+  index rest = k;
+#pragma unroll
+  for (int d = RANK - 1; d >= 0; d--) {
+    const index next = rest / args.dims[d];
+    to += (rest - next * args.dims[d]) * args.strides[d];
+    rest = next;
+  }
+  const place given = args.at[k];
+  const i64 at = given < 0 ? (i64)given + args.axis : (i64)given;
+  return at < 0 || at >= args.axis ? -1 : to + (index)at * args.step;
+#endif
+}
+
+extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments args) {
+  const index i = (index)blockIdx.x * 256 + threadIdx.x;
+  if (i >= args.count) {
+    return;
+  }
+#if MODE == 0
+  const index to = place_of(args, i);
+  if (to >= 0) {
+    atomicMax(args.owners + to, i + 1);
+  }
+#elif MODE == 1
+  const index k = i / args.inner;
+  const index to = place_of(args, k);
+  if (to >= 0 && args.owners[to] == k + 1) {
+    args.y[to * args.inner + i - k * args.inner] = args.updates[i];
+  }
+#else
+  for (index n = 0; n < args.length; n++) {
+#ifdef DEPTH
+    const index from = n * args.inner + i;
+    const index block = place_of(args, n);
+    const index to = block < 0 ? -1 : block * args.inner + i;
+#else
+    const index outer = i / args.inner;
+    const index from = (outer * args.length + n) * args.inner + i - outer * args.inner;
+    const index to = place_of(args, from);
+#endif
+    if (to >= 0) {
+      const element x = args.y[to];
+      const element u = args.updates[from];
+      args.y[to] = COMBINED;
+    }
+  }
+#endif
+}
