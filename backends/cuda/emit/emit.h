@@ -213,7 +213,12 @@ CLEAVE_MUST_USE cleave_status_t cuda_emit_fused_product(cuda_plan_t *plan, const
   X(GatherElements, gather_elements)            \
   X(GatherND, gather_nd)                        \
   X(ScatterElements, scatter_elements)          \
-  X(ScatterND, scatter_nd)
+  X(ScatterND, scatter_nd)                      \
+  X(Trilu, trilu)                               \
+  X(EyeLike, eye_like)                          \
+  X(OneHot, one_hot)                            \
+  X(CumSum, running_sum)                        \
+  X(ReverseSequence, reverse_sequence)
 
 #define CUDA_EMIT_DECLARE(op, name) \
   cleave_status_t cuda_emit_##name(cuda_plan_t *plan, const cleave_node_view_t *node);
