@@ -297,11 +297,25 @@ static cleave_status_t pad_from_itself(cuda_plan_t *plan, const cleave_node_view
   return cuda_plan_kernel(plan, &call);
 }
 
-/* With a constant: the value everywhere, then the tensor inside. */
+/* With a constant, or zeros: the value everywhere, then the tensor inside. */
+static cleave_status_t pad_with(cuda_plan_t *plan, const cleave_node_view_t *node, const void *element,
+                                const int64_t *before, const int64_t *after) {
+  const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
+  cuda_move_t move = whole(plan, node, node->inputs[0], node->outputs[0], x);
+  cuda_dense_strides(x->rank, cuda_output(plan, node, 0)->dims, move.to_strides);
+  int64_t size = (int64_t)cleave_dtype_size(x->dtype);
+  for (int32_t d = 0; d < x->rank; d++) {
+    move.from.offset += before[d] < 0 ? -before[d] * move.from_strides[d] * size : 0;
+    move.to.offset += before[d] > 0 ? before[d] * move.to_strides[d] * size : 0;
+    move.dims[d] = kept_of(move.dims[d], before[d], after[d]);
+  }
+  CUDA_TRY(emit_fill(plan, node, element));
+  return cuda_emit_move(plan, &move);
+}
+
 cleave_status_t cuda_emit_pad(cuda_plan_t *plan, const cleave_node_view_t *node) {
   static const char *const modes[] = {"constant", "edge", "reflect", "wrap"};
   enum { MODES = sizeof modes / sizeof modes[0] };
-  const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
   const cleave_tensor_view_t *value = cuda_input(plan, node, 2);
   const void *element = value == NULL ? NULL : cuda_plan_data(plan, node->inputs[2]);
   const char *name = cleave_view_string(node, "mode", "constant");
@@ -315,22 +329,26 @@ cleave_status_t cuda_emit_pad(cuda_plan_t *plan, const cleave_node_view_t *node)
     return cuda_plan_refuse(plan, CLEAVE_REASON_ATTRIBUTE, "its mode is unknown, or its pads are attributes");
   }
   CUDA_TRY(read_pads(plan, node, before, after));
-  if (mode != 0 && x->rank > 0) {
+  if (mode != 0 && cuda_input(plan, node, 0)->rank > 0) {
     return pad_from_itself(plan, node, mode, before, after);
   }
   if (value != NULL && element == NULL) {
     return cuda_plan_refuse(plan, CLEAVE_REASON_CONSTANT, "its value is not a constant");
   }
-  cuda_move_t move = whole(plan, node, node->inputs[0], node->outputs[0], x);
-  cuda_dense_strides(x->rank, cuda_output(plan, node, 0)->dims, move.to_strides);
-  int64_t size = (int64_t)cleave_dtype_size(x->dtype);
+  return pad_with(plan, node, element, before, after);
+}
+
+/* The sizes of the result say what is cut off or added; the odd element of either goes to the end. */
+cleave_status_t cuda_emit_center_crop_pad(cuda_plan_t *plan, const cleave_node_view_t *node) {
+  const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
+  const cleave_tensor_view_t *y = cuda_output(plan, node, 0);
+  int64_t before[CLEAVE_MAX_RANK];
+  int64_t after[CLEAVE_MAX_RANK];
   for (int32_t d = 0; d < x->rank; d++) {
-    move.from.offset += before[d] < 0 ? -before[d] * move.from_strides[d] * size : 0;
-    move.to.offset += before[d] > 0 ? before[d] * move.to_strides[d] * size : 0;
-    move.dims[d] = kept_of(move.dims[d], before[d], after[d]);
+    before[d] = (y->dims[d] - x->dims[d]) / 2;
+    after[d] = y->dims[d] - x->dims[d] - before[d];
   }
-  CUDA_TRY(emit_fill(plan, node, element));
-  return cuda_emit_move(plan, &move);
+  return pad_with(plan, node, NULL, before, after);
 }
 
 /* ---- blocks of images ---- */
