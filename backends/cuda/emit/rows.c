@@ -7,14 +7,17 @@
 
 /* ---- reductions ---- */
 
-/* `axes` as bits. The space has the axes that stay before those that are reduced. */
+/* `axes` as bits. The space has the axes that stay before those that are reduced; a scalar is a row of one.
+ */
 static cleave_status_t reduce_axes(cuda_plan_t *plan, const cleave_node_view_t *node, const char *reduction,
                                    uint32_t axes) {
   const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
   const cleave_tensor_view_t *y = cuda_output(plan, node, 0);
+  static const int64_t one = 1;
   int8_t order[CLEAVE_MAX_RANK] = {0};
   int32_t count = 0;
-  int32_t reduced = 0;
+  int32_t reduced = x->rank == 0 ? 1 : 0;
+  int32_t rank = x->rank == 0 ? 1 : x->rank;
   for (int pass = 0; pass < 2; pass++) {
     for (int32_t d = 0; d < x->rank; d++) {
       bool is_reduced = (axes >> d & 1u) != 0;
@@ -26,10 +29,10 @@ static cleave_status_t reduce_axes(cuda_plan_t *plan, const cleave_node_view_t *
   }
   cuda_builder_t builder;
   uint32_t value = 0;
-  cleave_status_t status = cuda_builder_init(&builder, plan, node->op, x->rank, reduced);
+  cleave_status_t status = cuda_builder_init(&builder, plan, node->op, rank, reduced);
   if (status == CLEAVE_OK) {
-    status = cuda_builder_load(&builder, x->dtype, (cuda_pointer_t){node->inputs[0], 0}, order, x->rank,
-                               x->dims, &value);
+    status = cuda_builder_load(&builder, x->dtype, (cuda_pointer_t){node->inputs[0], 0}, order, rank,
+                               x->rank == 0 ? &one : x->dims, &value);
   }
   if (status == CLEAVE_OK) {
     status = kernel_lower_reduction(builder.program, reduction, value, &value, plan->message);
@@ -59,8 +62,8 @@ cleave_status_t cuda_emit_reduce(cuda_plan_t *plan, const cleave_node_view_t *no
     }
     axes |= 1u << axis;
   }
-  if (x->rank == 0 || (count == 0 && cleave_view_int(node, "noop_with_empty_axes", 0) != 0)) {
-    return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "it reduces nothing");
+  if (count == 0 && cleave_view_int(node, "noop_with_empty_axes", 0) != 0) {
+    return cuda_emit_view(plan, node);
   }
   return reduce_axes(plan, node, node->op, count == 0 ? (1u << x->rank) - 1u : axes);
 }
