@@ -291,6 +291,17 @@ local rules = {
     expect = { pointwise = 1, left = 0 },
     equal = true,
   },
+  test "remainders with the sign of the dividend are in kernels, others are not" {
+    graph = function(g, x, y, a, b)
+      return g.Abs(g.Mod(x * 9.0, y, { fmod = 1 })), g.Neg(g.Mod(x * 9.0, y)), g.Mod(a, b + 1) * a
+    end,
+    inputs = {
+      x = { 64, 64 }, y = { 64, 64, low = 0.5, high = 2.0 },
+      a = { 64, 64, dtype = "int64" }, b = { 64, 64, dtype = "int64" },
+    },
+    expect = { pointwise = 1, Mod = 3, left = 6 },
+    equal = true,
+  },
   test "kernels can be switched off" {
     graph = function(g, x)
       return g.Exp(g.Tanh(x))

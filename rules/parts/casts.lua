@@ -10,7 +10,8 @@ local grow = include("pointwise/grow.lua")
 local keep = include("parts/keep.lua")
 
 -- Operators whose operands and results of floats have one dtype; of others with a number, only so
--- many operands do. Sums, squares and exponents of sums are left out: they pass 65504 soon.
+-- many operands do. Sums, squares and exponents of sums are left out: they pass 65504 soon; and
+-- remainders, which are other numbers if their operands are rounded.
 local NARROW = {
   Attention = true, AveragePool = true, BatchNormalization = true, Concat = true, Conv = true,
   ConvTranspose = true, Expand = true, Flatten = true, Gather = 1, Gemm = true,
@@ -21,7 +22,7 @@ local NARROW = {
   Squeeze = true, Tile = true, Transpose = true, Unsqueeze = true,
 }
 for name in pairs(grow.pointwise) do
-  NARROW[name] = name ~= "Cast" and name ~= "CastLike" and true or nil
+  NARROW[name] = name ~= "Cast" and name ~= "CastLike" and name ~= "Mod" and true or nil
 end
 
 local TYPES = { float16 = 10, bfloat16 = 16 } -- of the attribute `to` of Cast

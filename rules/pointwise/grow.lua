@@ -15,7 +15,7 @@ for _, name in ipairs {
   "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "CastLike", "Ceil", "Celu", "Clip", "Cos",
   "Cosh", "Div", "Elu", "Equal", "Erf", "Exp", "Floor", "Gelu", "Greater", "GreaterOrEqual",
   "HardSigmoid", "HardSwish", "Identity", "LeakyRelu", "Less", "LessOrEqual", "Log", "Max",
-  "Mean", "Min", "Mish", "Mul", "Neg", "Not", "Or", "PRelu", "Pow", "Reciprocal", "Relu",
+  "Mean", "Min", "Mish", "Mod", "Mul", "Neg", "Not", "Or", "PRelu", "Pow", "Reciprocal", "Relu",
   "Round", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt",
   "Sub", "Sum", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Where", "Xor",
 } do
@@ -48,7 +48,7 @@ local AXIS = {
 -- Operators on integers that no kernel supports; they would run node by node.
 local FLOATS = {}
 for _, name in ipairs {
-  "Div", "Mean", "Pow", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean",
+  "Div", "Mean", "Mod", "Pow", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean",
 } do
   FLOATS[name] = true
 end
@@ -125,7 +125,8 @@ local function is_wanted(node, options, how)
   if node.domain ~= "" or not (POINTWISE[node.op] or (options.reductions and reduces)) then
     return false
   end
-  if ARGUMENTS[node.op] and node.attrs.select_last_index == 1 then
+  if ARGUMENTS[node.op] and node.attrs.select_last_index == 1
+    or node.op == "Mod" and node.attrs.fmod ~= 1 then
     return false
   end
   return not FLOATS[node.op] or is_float(node.dtype)

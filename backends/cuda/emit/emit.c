@@ -141,8 +141,8 @@ cleave_status_t cuda_emit_region(cuda_plan_t *plan) {
 /* ---- where sizes are not known ---- */
 
 static bool is_lowered(const char *op) {
-  static const char *const special[] = {
-      "Clip", "Mean", "Cast", "CastLike", "Where", "Sum", "Gelu", "LayerNormalization", "RMSNormalization"};
+  static const char *const special[] = {"Clip", "Mean", "Cast", "CastLike",           "Where",
+                                        "Sum",  "Gelu", "Mod",  "LayerNormalization", "RMSNormalization"};
   for (size_t k = 0; k < sizeof special / sizeof special[0]; k++) {
     if (strcmp(special[k], op) == 0) {
       return true;

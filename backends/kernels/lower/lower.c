@@ -128,6 +128,9 @@ static cleave_status_t lower_pointwise(lowering_t *lowering, const cleave_node_v
     const char *mode = cleave_view_string(node, "approximate", "none");
     name = cleave_view_text_equal(mode, "tanh") ? "GeluTanh" : "GeluErf";
   }
+  if (cleave_view_text_equal(name, "Mod") && cleave_view_int(node, "fmod", 0) != 0) {
+    name = "Fmod";
+  }
   kernel_op_t op = kernel_op_find(name);
   bool is_listed = op != KERNEL_OP_COUNT && kernel_op_info(op)->kind != KERNEL_KIND_SPECIAL &&
                    kernel_op_info(op)->kind != KERNEL_KIND_REDUCTION;

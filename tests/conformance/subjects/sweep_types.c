@@ -67,6 +67,7 @@ void sweep_types(sweep_t *sweep) {
     }
     sweep_nodes(sweep, "Div(a:%s[3,150], b+:%s[150])", floats[t], floats[t]);
     sweep_nodes(sweep, "Pow(a+:%s[3,150], b:%s[3,1])", floats[t], floats[t]);
+    sweep_nodes(sweep, "Mod{fmod=1}(a:%s[3,150], b+:%s[3,1])", floats[t], floats[t]);
     sweep_nodes(sweep, "PRelu(a:%s[3,150], b:%s[150])", floats[t], floats[t]);
     sweep_nodes(sweep, "Clip(a:%s[3,150], b:%s[], c:%s[])", floats[t], floats[t], floats[t]);
     sweep_nodes(sweep, "Where(Less(a:%s[3,150], b:%s[150]), a, b)", floats[t], floats[t]);
