@@ -67,6 +67,7 @@ local set = {
 -- The parts are included one by one, because each has its own options.
 for _, name in ipairs {
   "canonical/einsum", "canonical/activations", "canonical/normalization", "parts/casts",
+  "parts/definitions",
 } do
   local part = include(name .. ".lua")
   for key, declared in pairs(part.options) do

@@ -3,8 +3,9 @@
 
 local MOVES = {}
 for _, name in ipairs {
-  "After", "Concat", "Expand", "Flatten", "Gather", "Identity", "Pad", "Reshape", "Slice", "Split",
-  "Squeeze", "Tile", "Transpose", "Unsqueeze",
+  "After", "CenterCropPad", "Concat", "Expand", "EyeLike", "Flatten", "Gather", "GatherElements",
+  "GatherND", "Identity", "OneHot", "Pad", "Reshape", "ReverseSequence", "ScatterElements",
+  "ScatterND", "Slice", "Split", "Squeeze", "Tile", "Transpose", "Trilu", "Unsqueeze",
 } do
   MOVES[name] = true
 end

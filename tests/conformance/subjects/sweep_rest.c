@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that no other subject has, with their attributes: products, transforms of signals, grids
 // and resizing, losses.
+#include <stdio.h>
+
 #include "sweep.h"
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
@@ -8,6 +10,14 @@
 static void texts(sweep_t *sweep, const char *const *list, size_t count) {
   for (size_t k = 0; k < count; k++) {
     sweep_nodes(sweep, "%s", list[k]);
+  }
+}
+
+/* Operators that rules spell out. */
+static void both(sweep_t *sweep, const char *const *list, size_t count) {
+  for (size_t k = 0; k < count; k++) {
+    sweep_nodes(sweep, "%s", list[k]);
+    sweep_rules(sweep, "%s", list[k]);
   }
 }
 
@@ -26,26 +36,51 @@ static void products(sweep_t *sweep) {
       {"bhqd,bhkd->bhqk", "q[1,2,3,4], k[1,2,5,4]"},
   };
   static const char *const list[] = {
-      "Det(x[4,4])",
-      "Det(x[2,3,3,3])",
-      "Det(x[3,2,2])",
-      "Det(x[3,1,1])",
-      "LpNormalization(x[2,3,4])",
-      "LpNormalization{axis=1, p=1}(x[2,3,4])",
-      "MeanVarianceNormalization(x[2,3,2,2])",
-      "MeanVarianceNormalization{axes=[0,2]}(x[2,3,4])",
-      "GlobalLpPool(x[2,3,4])",
-      "GlobalLpPool{p=1}(x[2,3,4,2])",
-      "GlobalLpPool{p=3}(x[2,3,4,2])",
-      "DequantizeLinear(x:i8[2,3], s+[])",
-      "DequantizeLinear{axis=1}(x:i8[2,3], s+[3], z:i8[3])",
-      "DequantizeLinear{axis=0}(x:u8[2,3], s+[2])",
-      "CastLike(x[2,3], y[1])",
+      "Det(x[4,4])", "Det(x[2,3,3,3])", "Det(x[3,2,2])", "Det(x[3,1,1])", "CastLike(x[2,3], y[1])",
   };
   for (size_t k = 0; k < COUNT(equations); k++) {
     sweep_nodes(sweep, "Einsum{equation=\"%s\"}(%s)", equations[k][0], equations[k][1]);
   }
   texts(sweep, list, COUNT(list));
+}
+
+static void definitions(sweep_t *sweep) {
+  static const char *const list[] = {
+      "LpNormalization(x[2,3,4])",
+      "LpNormalization{axis=1, p=1}(x[2,3,4])",
+      "LpNormalization{axis=0}(Relu(Sub(x:f64[2,3,4], #1:f64)))",
+      "LpNormalization(Mul(Relu(x[5,1]), #2))",
+      "MeanVarianceNormalization(x[2,3,2,2])",
+      "MeanVarianceNormalization{axes=[0,2]}(x[2,3,4])",
+      "MeanVarianceNormalization{axes=[1,-1]}(x:f64[2,3,4])",
+      "Relu(MeanVarianceNormalization(Conv(x[2,3,6,6], $w[17,3,3,3])))",
+      "GlobalLpPool(x[2,3,4])",
+      "GlobalLpPool{p=1}(x[2,3,4,2])",
+      "GlobalLpPool{p=3}(x[2,3,4,2])",
+      "Relu(GlobalLpPool(Conv(x[2,3,6,6], $w[17,3,3,3])))",
+      "DequantizeLinear(x:i8[2,3], s+[])",
+      "DequantizeLinear{axis=1}(x:i8[2,3], s+[3], z:i8[3])",
+      "DequantizeLinear{axis=0}(x:u8[2,3], s+[2])",
+      "DequantizeLinear(x:u8[2,3], Reshape(#0.5, #[1]), z:u8[1])",
+      "DequantizeLinear{axis=-2}(x:i16[2,3,4], s+[3], z:i16[3])",
+      "DequantizeLinear(x:i32[2,3], s+[])",
+      "DequantizeLinear(x:u8[], s+[], z:u8[])",
+      "LpNormalization(x:f16[2,3,40])",
+      "LpNormalization{p=1}(x:bf16[2,3,40])",
+      "MeanVarianceNormalization(x:f16[2,3,7,8])",
+      "GlobalLpPool(x:f16[2,3,7,8])",
+      "GlobalLpPool{p=3}(x:f16[2,3,7,8])",
+      "DequantizeLinear(x:i8[2,3], #0.5:f16)",
+      "QuantizeLinear(x:f16[2,30], #0.05:f16, z:i8[])",
+      "QuantizeLinear(x[2,30], #0.05)",
+      "QuantizeLinear(x[2,30], #0.01, z:u8[])",
+      "QuantizeLinear(x[2,30], #0.01, z:i8[])",
+      "QuantizeLinear{axis=0}(x[3,7,2], s+[3], z:i16[3])",
+      "QuantizeLinear{axis=-1}(x%[3,7,4], s+[4], z:u16[4])",
+      "QuantizeLinear{axis=1, block_size=2}(x[2,4], s+[2,2], z:i8[2,2])",
+      "Relu(DequantizeLinear(QuantizeLinear(Add(x[3,17], y[17]), #0.03, #120:u8), #0.03, #120:u8))",
+  };
+  both(sweep, list, COUNT(list));
 }
 
 static void signals(sweep_t *sweep) {
@@ -105,19 +140,35 @@ static void images(sweep_t *sweep) {
 static void losses(sweep_t *sweep) {
   static const char *const kinds[] = {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"};
   static const char *const reductions[] = {"none", "sum", "mean"};
+  static const char *const forms[] = {
+      "%s{reduction=%s}(x[3,4], t:i64[3])",
+      "%s{reduction=%s}(x[3,4,2], t:i64[3,2], w+[4])",
+      "%s{reduction=%s, ignore_index=0}(x[3,4,2], t:i64[3,2], w+[4])",
+      "%s{reduction=%s, ignore_index=1}(x:f64[3,4], t:i32[3])",
+      "%s{reduction=%s}(x:f16[3,4], t:i64[3], w+:f16[4])",
+      "%s{reduction=%s, ignore_index=-7}(x[3,4], Mul(t:i64[3], #[-7,1,2]))",
+  };
   for (size_t k = 0; k < COUNT(kinds); k++) {
     for (size_t r = 0; r < COUNT(reductions); r++) {
-      sweep_nodes(sweep, "%s{reduction=%s}(x[3,4], t:i64[3])", kinds[k], reductions[r]);
-      sweep_nodes(sweep, "%s{reduction=%s}(x[3,4,2], t:i64[3,2], w+[4])", kinds[k], reductions[r]);
-      sweep_nodes(sweep, "%s{reduction=%s, ignore_index=0}(x[3,4,2], t:i64[3,2], w+[4])", kinds[k],
-                  reductions[r]);
+      for (size_t f = 0; f < COUNT(forms); f++) {
+        char text[128];
+        (void)snprintf(text, sizeof text, forms[f], kinds[k], reductions[r]);
+        sweep_nodes(sweep, "%s", text);
+        sweep_rules(sweep, "%s", text);
+      }
     }
   }
-  sweep_nodes(sweep, "y, l = SoftmaxCrossEntropyLoss(x[3,4], t:i64[3], w+[4]) -> y, l");
+  static const char *const others[] = {
+      "y, l = SoftmaxCrossEntropyLoss(x[3,4], t:i64[3], w+[4]) -> y, l",
+      "y, l = SoftmaxCrossEntropyLoss(Add(x[3,4], b[4]), t:i64[3]) -> l",
+      "y, l = SoftmaxCrossEntropyLoss(MatMul(x[3,5], $w[5,4]), t:i64[3]); Mul(y, Exp(l))",
+  };
+  both(sweep, others, COUNT(others));
 }
 
 void sweep_rest(sweep_t *sweep) {
   products(sweep);
+  definitions(sweep);
   signals(sweep);
   images(sweep);
   losses(sweep);
