@@ -23,9 +23,7 @@ extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments 
   index taps = 1;
 #pragma unroll
   for (int d = AXES - 1; d >= 0; d--) {
-    const index next = rest / args.out[d];
-    begin[d] = (rest - next * args.out[d]) * args.stride[d] - args.before[d];
-    rest = next;
+    begin[d] = take_last(rest, args.out[d]) * args.stride[d] - args.before[d];
     size *= args.in[d];
     taps *= args.window[d];
   }
@@ -41,9 +39,7 @@ extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments 
     bool is_inside = true;
 #pragma unroll
     for (int d = AXES - 1; d >= 0; d--) {
-      const index next = left / args.window[d];
-      const index at = begin[d] + (left - next * args.window[d]) * args.dilation[d];
-      left = next;
+      const index at = begin[d] + take_last(left, args.window[d]) * args.dilation[d];
       is_inside = is_inside && at >= 0 && at < args.in[d];
       from += at * step;
       step *= args.in[d];

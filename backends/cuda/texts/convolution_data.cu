@@ -24,9 +24,7 @@ extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments 
   index taps = 1;
 #pragma unroll
   for (int d = AXES - 1; d >= 0; d--) {
-    const index next = rest / args.in[d];
-    place[d] = rest - next * args.in[d] + args.before[d];
-    rest = next;
+    place[d] = take_last(rest, args.in[d]) + args.before[d];
     places *= args.out[d];
     taps *= args.window[d];
   }
@@ -44,10 +42,8 @@ extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments 
     bool is_inside = true;
 #pragma unroll
     for (int d = AXES - 1; d >= 0; d--) {
-      const index next = left / args.window[d];
-      const index at = place[d] - (left - next * args.window[d]) * args.dilation[d];
+      const index at = place[d] - take_last(left, args.window[d]) * args.dilation[d];
       const index window = at / args.stride[d];
-      left = next;
       is_inside = is_inside && at >= 0 && window * args.stride[d] == at && window < args.out[d];
       from += window * step;
       step *= args.out[d];

@@ -22,9 +22,7 @@ extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments 
   index pixels = 1;
 #pragma unroll
   for (int d = AXES - 1; d >= 0; d--) {
-    const index next = rest / args.window[d];
-    shift[d] = (rest - next * args.window[d]) * args.dilation[d] - args.before[d];
-    rest = next;
+    shift[d] = take_last(rest, args.window[d]) * args.dilation[d] - args.before[d];
     places *= args.out[d];
     pixels *= args.in[d];
   }
@@ -40,9 +38,7 @@ extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments 
     bool is_inside = true;
 #pragma unroll
     for (int d = AXES - 1; d >= 0; d--) {
-      const index next = left / args.out[d];
-      const index at = (left - next * args.out[d]) * args.stride[d] + shift[d];
-      left = next;
+      const index at = take_last(left, args.out[d]) * args.stride[d] + shift[d];
       is_inside = is_inside && at >= 0 && at < args.in[d];
       from += at * step;
       step *= args.in[d];

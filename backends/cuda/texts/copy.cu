@@ -19,11 +19,9 @@ extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments 
   index to = 0;
 #pragma unroll
   for (int d = RANK - 1; d > 0; d--) {
-    const index next = rest / args.dims[d];
-    const index at = rest - next * args.dims[d];
+    const index at = take_last(rest, args.dims[d]);
     from += at * args.from[d];
     to += at * args.to[d];
-    rest = next;
   }
   args.y[to + rest * args.to[0]] = args.x[from + rest * args.from[0]];
 }

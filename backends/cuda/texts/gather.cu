@@ -17,10 +17,9 @@ extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments 
   }
   const index row = i / args.inner;
   const index outer = row / args.places;
-  const place given = args.at[row - outer * args.places];
-  const i64 at = given < 0 ? (i64)given + args.axis : (i64)given;
+  const i64 at = place_in(args.at[row - outer * args.places], args.axis);
   element value = {};
-  if (at >= 0 && at < args.axis) {
+  if (at >= 0) {
     value = args.x[(outer * args.axis + (index)at) * args.inner + (i - row * args.inner)];
   }
   args.y[i] = value;

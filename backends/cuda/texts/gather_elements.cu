@@ -20,14 +20,11 @@ extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments 
   index from = 0;
 #pragma unroll
   for (int d = RANK - 1; d >= 0; d--) {
-    const index next = rest / args.dims[d];
-    from += (rest - next * args.dims[d]) * args.strides[d];
-    rest = next;
+    from += take_last(rest, args.dims[d]) * args.strides[d];
   }
-  const place given = args.at[i];
-  const i64 at = given < 0 ? (i64)given + args.axis : (i64)given;
+  const i64 at = place_in(args.at[i], args.axis);
   element value = {};
-  if (at >= 0 && at < args.axis) {
+  if (at >= 0) {
     value = args.x[from + (index)at * args.step];
   }
   args.y[i] = value;

@@ -22,9 +22,8 @@ extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments 
   bool is_inside = true;
 #pragma unroll
   for (int d = 0; d < DEPTH; d++) {
-    const place given = args.at[tuple * DEPTH + d];
-    const i64 at = given < 0 ? (i64)given + args.dims[d] : (i64)given;
-    is_inside = is_inside && at >= 0 && at < args.dims[d];
+    const i64 at = place_in(args.at[tuple * DEPTH + d], args.dims[d]);
+    is_inside = is_inside && at >= 0;
     from += (is_inside ? (index)at : 0) * args.strides[d];
   }
   element value = {};

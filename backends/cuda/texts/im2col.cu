@@ -22,12 +22,8 @@ extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments 
   bool is_inside = true;
 #pragma unroll
   for (int d = AXES - 1; d >= 0; d--) {
-    const index next = rest / args.window[d];
-    const index row = place / args.out[d];
-    const index at = (place - row * args.out[d]) * args.stride[d] - args.before[d] +
-                     (rest - next * args.window[d]) * args.dilation[d];
-    place = row;
-    rest = next;
+    const index at = take_last(place, args.out[d]) * args.stride[d] - args.before[d] +
+                     take_last(rest, args.window[d]) * args.dilation[d];
     is_inside = is_inside && at >= 0 && at < args.in[d];
     from += at * step;
     step *= args.in[d];

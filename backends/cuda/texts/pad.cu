@@ -20,10 +20,8 @@ extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments 
   index from = 0;
 #pragma unroll
   for (int d = RANK - 1; d >= 0; d--) {
-    const index next = rest / args.dims[d];
     const index kept = args.kept[d];
-    index at = rest - next * args.dims[d] - args.begin[d];
-    rest = next;
+    index at = take_last(rest, args.dims[d]) - args.begin[d];
 #if MODE == 1
     at = at < 0 ? 0 : at < kept ? at : kept - 1;
 #else

@@ -26,9 +26,7 @@ extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments 
   index taps = 1;
 #pragma unroll
   for (int d = AXES - 1; d >= 0; d--) {
-    const index next = rest / args.out[d];
-    begin[d] = (rest - next * args.out[d]) * args.stride[d] - args.before[d];
-    rest = next;
+    begin[d] = take_last(rest, args.out[d]) * args.stride[d] - args.before[d];
     size *= args.in[d];
     taps *= args.window[d];
   }
@@ -48,9 +46,7 @@ extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments 
     bool is_counted = true;
 #pragma unroll
     for (int d = AXES - 1; d >= 0; d--) {
-      const index next = left / args.window[d];
-      const index at = begin[d] + (left - next * args.window[d]) * args.dilation[d];
-      left = next;
+      const index at = begin[d] + take_last(left, args.window[d]) * args.dilation[d];
       is_inside = is_inside && at >= 0 && at < args.in[d];
       is_counted = is_counted && at >= -args.before[d] && at < args.in[d] + args.after[d];
       from += at * step;
@@ -92,9 +88,7 @@ extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments 
   index turned = 0;
 #pragma unroll
   for (int d = AXES - 1; d >= 0; d--) {
-    const index next = left / args.in[d];
-    turned = turned * args.in[d] + left - next * args.in[d];
-    left = next;
+    turned = turned * args.in[d] + take_last(left, args.in[d]);
   }
   found = found < 0 ? found : turned;
 #endif

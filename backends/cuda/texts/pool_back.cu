@@ -26,9 +26,7 @@ __device__ index look(const arguments &args, const element *x, const index *begi
     bool is_counted = true;
 #pragma unroll
     for (int d = AXES - 1; d >= 0; d--) {
-      const index next = left / args.window[d];
-      const index at = begin[d] + (left - next * args.window[d]) * args.dilation[d];
-      left = next;
+      const index at = begin[d] + take_last(left, args.window[d]) * args.dilation[d];
       is_inside = is_inside && at >= 0 && at < args.in[d];
       is_counted = is_counted && at >= -args.before[d] && at < args.in[d] + args.after[d];
       from += at * step;
@@ -61,9 +59,7 @@ extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments 
   index taps = 1;
 #pragma unroll
   for (int d = AXES - 1; d >= 0; d--) {
-    const index next = rest / args.in[d];
-    place[d] = rest - next * args.in[d];
-    rest = next;
+    place[d] = take_last(rest, args.in[d]);
     pixels *= args.in[d];
     places *= args.out[d];
     taps *= args.window[d];
@@ -79,10 +75,8 @@ extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments 
     bool is_inside = true;
 #pragma unroll
     for (int d = AXES - 1; d >= 0; d--) {
-      const index next = left / args.window[d];
-      const index at = place[d] + args.before[d] - (left - next * args.window[d]) * args.dilation[d];
+      const index at = place[d] + args.before[d] - take_last(left, args.window[d]) * args.dilation[d];
       const index window = at / args.stride[d];
-      left = next;
       is_inside = is_inside && at >= 0 && window * args.stride[d] == at && window < args.out[d];
       begin[d] = at - args.before[d];
       from += window * step;

@@ -33,9 +33,8 @@ __device__ index place_of(const arguments &args, index k) {
 #ifdef DEPTH
 #pragma unroll
   for (int d = 0; d < DEPTH; d++) {
-    const place given = args.at[k * DEPTH + d];
-    const i64 at = given < 0 ? (i64)given + args.dims[d] : (i64)given;
-    if (at < 0 || at >= args.dims[d]) {
+    const i64 at = place_in(args.at[k * DEPTH + d], args.dims[d]);
+    if (at < 0) {
       return -1;
     }
     to += (index)at * args.strides[d];
@@ -45,13 +44,10 @@ __device__ index place_of(const arguments &args, index k) {
   index rest = k;
 #pragma unroll
   for (int d = RANK - 1; d >= 0; d--) {
-    const index next = rest / args.dims[d];
-    to += (rest - next * args.dims[d]) * args.strides[d];
-    rest = next;
+    to += take_last(rest, args.dims[d]) * args.strides[d];
   }
-  const place given = args.at[k];
-  const i64 at = given < 0 ? (i64)given + args.axis : (i64)given;
-  return at < 0 || at >= args.axis ? -1 : to + (index)at * args.step;
+  const i64 at = place_in(args.at[k], args.axis);
+  return at < 0 ? -1 : to + (index)at * args.step;
 #endif
 }
 

@@ -18,16 +18,13 @@ extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments 
   const index row_tiles = (args.rows + 31) / 32;
   const index column_tiles = (args.columns + 31) / 32;
   index rest = (index)blockIdx.x;
-  const index row = rest % row_tiles * 32;
-  rest /= row_tiles;
-  const index column = rest % column_tiles * 32;
-  rest /= column_tiles;
+  const index row = take_last(rest, row_tiles) * 32;
+  const index column = take_last(rest, column_tiles) * 32;
   index from = 0;
   index to = 0;
 #pragma unroll
   for (int d = BATCH - 1; d >= 0; d--) {
-    const index at = rest % args.dims[d];
-    rest /= args.dims[d];
+    const index at = take_last(rest, args.dims[d]);
     from += at * args.from[d];
     to += at * args.to[d];
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that kernels call and CUDA lacks: conversions as kernels/convert.h defines them, packs of
-// elements that are moved at once, and those of operators.inc. A text has the ones that it calls.
+// elements that are moved at once, places along axes, and those of operators.inc. A text has the ones that it
+// calls.
 #include <string.h>
 
 #include "expression.h"
@@ -33,6 +34,15 @@ static const function_t functions[] = {
      "  if (count == N) {\n    *(pack<N, T> *)to = y;\n    return;\n  }\n"
      "#pragma unroll\n  for (int j = 0; j < N; j++) {\n"
      "    if (j < count) {\n      to[j] = y.at[j];\n    }\n  }\n}\n"},
+    {"take_last",
+     "// The place along the last axis of the element that `rest` numbers; then it numbers the axes before.\n"
+     "template <class I> __device__ I take_last(I &rest, I size) {\n"
+     "  const I next = rest / size;\n  const I at = rest - next * size;\n  rest = next;\n  return at;\n}\n"},
+    {"place_in",
+     "// A place that is given, from the end if it is negative; -1 if it is outside.\n"
+     "template <class P> __device__ i64 place_in(P given, i64 size) {\n"
+     "  const i64 at = given < 0 ? (i64)given + size : (i64)given;\n"
+     "  return at >= 0 && at < size ? at : -1;\n}\n"},
     {"bits_float", "__device__ float bits_float(u32 bits) {\n  return __int_as_float((int)bits);\n}\n"},
     {"float_bits", "__device__ u32 float_bits(float x) {\n  return (u32)__float_as_int(x);\n}\n"},
     {"half_to_float",
