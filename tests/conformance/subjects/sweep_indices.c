@@ -83,6 +83,8 @@ static void scatters(sweep_t *sweep) {
       "ScatterElements{axis=1, reduction=max}(x[3,4], i:i64[3,40], u![3,40])",
       "ScatterND{reduction=add}(x[3,4,2], i:i64[2,20,2], u[2,20,2])",
       "ScatterND{reduction=min}(x[3,4,2], Neg(i:i64[20,3]), u![20])",
+      "ScatterElements{axis=1, reduction=max}(x!:f16[3,4], i:i64[3,40], u:f16[3,40])",
+      "ScatterND{reduction=min}(x!:bf16[3,4,2], i:i64[20,3], u:bf16[20])",
   };
   texts(sweep, list, COUNT(list));
   for (int axis = -1; axis < 2; axis++) {
