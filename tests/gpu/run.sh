@@ -84,7 +84,7 @@ LUA
 echo "== what is there"
 "$program" backends cuda || exit 1
 echo "== against cpu"
-subjects="pointwise window product reduction movement recurrent fusion random"
+subjects="pointwise window product reduction movement recurrent fusion random indices rest"
 [ -z "$quick" ] || subjects="product movement"
 for subject in $subjects; do
   step "sweep $subject" "$build/sweep" --backend cuda "$subject"
