@@ -200,7 +200,8 @@ static uint32_t profile(const void *opaque, const cleave_step_time_t **out_steps
   return program->profiles ? program->plan.step_count : 0;
 }
 
-static const char *const option_keys[] = {"tf32", "fast_math", "graphs", "cublaslt", "cudnn"};
+static const char *const option_keys[] = {"tf32",     "fast_math", "graphs",
+                                          "cublaslt", "cudnn",     "channels_last"};
 
 static const cleave_backend_t backend = {
     .size = sizeof backend,

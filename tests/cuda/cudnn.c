@@ -11,6 +11,7 @@ enum { WORKSPACE_BYTES = 4096 };
 
 struct cudnnFilterStruct {
   int32_t type;
+  bool is_last; /* channels */
   int rank;
   int dims[MAX_RANK];
 };
@@ -64,10 +65,11 @@ ENTRY(int32_t, cudnnSetTensorNdDescriptor, cuda_dnn_tensor_t tensor, int32_t typ
 
 ENTRY(int32_t, cudnnSetFilterNdDescriptor, cuda_dnn_filter_t filter, int32_t type, int32_t format, int rank,
       const int *dims) {
-  if (rank < 4 || rank > MAX_RANK || format != CUDA_DNN_ROW_MAJOR) {
+  if (rank < 4 || rank > MAX_RANK || (format != CUDA_DNN_ROW_MAJOR && format != CUDA_DNN_CHANNELS_LAST)) {
     return BAD;
   }
   filter->type = type;
+  filter->is_last = format == CUDA_DNN_CHANNELS_LAST;
   filter->rank = rank;
   memcpy(filter->dims, dims, (size_t)rank * sizeof *dims);
   return OK;
@@ -125,13 +127,26 @@ typedef struct task {
   const void *residual; /* or NULL */
 } task_t;
 
+/* Channels come last in all tensors, or in none. */
+static bool has_one_order(const task_t *task) {
+  const struct cudnnTensorStruct *tensors[2] = {&task->x, &task->y};
+  bool is_one = true;
+  for (int k = 0; k < 2; k++) {
+    const struct cudnnTensorStruct *tensor = tensors[k];
+    int64_t places = dnn_product(tensor->dims + 2, tensor->rank - 2);
+    is_one = is_one && tensor->strides[1] == (task->w.is_last ? 1 : places) &&
+             tensor->strides[tensor->rank - 1] == (task->w.is_last ? tensor->dims[1] : 1);
+  }
+  return is_one;
+}
+
 static bool is_sound(const task_t *task) {
   const struct cudnnConvolutionStruct *own = &task->convolution;
   bool is_sound = task->x.rank == own->rank + 2 && task->y.rank == task->x.rank &&
                   task->w.rank == task->x.rank && task->x.type == task->y.type &&
                   task->x.type == task->w.type && task->x.dims[0] == task->y.dims[0] &&
                   task->x.dims[1] == task->w.dims[1] * own->groups && task->y.dims[1] == task->w.dims[0] &&
-                  task->w.dims[0] % own->groups == 0;
+                  task->w.dims[0] % own->groups == 0 && has_one_order(task);
   for (int k = 0; is_sound && k < own->rank; k++) {
     int reach = own->dilations[k] * (task->w.dims[k + 2] - 1) + 1;
     is_sound = task->y.dims[k + 2] == (task->x.dims[k + 2] + 2 * own->pads[k] - reach) / own->strides[k] + 1;
@@ -174,7 +189,8 @@ static void visit(const task_t *task, const int *at, double *y) {
     }
     for (int c = 0; is_inside && c < per_group; c++) {
       double *x = &task->x_wide[offset + (int64_t)(first + c) * task->x.strides[1]];
-      double *w = &task->w_wide[((int64_t)at[1] * per_group + c) * taps + tap];
+      int64_t place = task->w.is_last ? tap * per_group + c : c * taps + tap;
+      double *w = &task->w_wide[(int64_t)at[1] * per_group * taps + place];
       switch (task->direction) {
         case FORWARD: *y += *x * *w; break;
         case DATA: *x += *y * *w; break;
@@ -182,6 +198,14 @@ static void visit(const task_t *task, const int *at, double *y) {
       }
     }
   }
+}
+
+static int64_t place_of(const struct cudnnTensorStruct *tensor, const int *at) {
+  int64_t place = 0;
+  for (int k = 0; k < tensor->rank; k++) {
+    place += (int64_t)at[k] * tensor->strides[k];
+  }
+  return place;
 }
 
 static void convolve(const task_t *task) {
@@ -193,7 +217,7 @@ static void convolve(const task_t *task) {
       at[k] = (int)(rest % task->y.dims[k]);
       rest /= task->y.dims[k];
     }
-    visit(task, at, &task->y_wide[i]);
+    visit(task, at, &task->y_wide[place_of(&task->y, at)]);
   }
 }
 
@@ -234,7 +258,8 @@ static bool add_rest(const task_t *task) {
   double *residual = dnn_widen(task->y.type, task->residual, count, task->residual == NULL);
   bool has_memory = bias != NULL && residual != NULL;
   for (int64_t i = 0; has_memory && i < count; i++) {
-    double y = task->y_wide[i] + residual[i] + bias[i / places % task->y.dims[1]];
+    int64_t channel = task->w.is_last ? i % task->y.dims[1] : i / places % task->y.dims[1];
+    double y = task->y_wide[i] + residual[i] + bias[channel];
     task->y_wide[i] = task->has_relu && y < 0.0 ? 0.0 : y;
   }
   free(bias);

@@ -53,10 +53,22 @@ static cleave_status_t check_node(cuda_plan_t *plan, const cleave_node_view_t *n
   return CLEAVE_OK;
 }
 
+/* Operators that read images where they lie; whatever is lowered does. */
+static bool knows_layouts(const char *op) {
+  static const char *const known[] = {"AveragePool", "BatchNormalization", "Concat", "Conv", "LpPool",
+                                      "MaxPool"};
+  bool is_known = find_operator(op) == NULL;
+  for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
+    is_known = is_known || strcmp(known[k], op) == 0;
+  }
+  return is_known;
+}
+
 static cleave_status_t emit_node(cuda_plan_t *plan, uint32_t index) {
   const cleave_node_view_t *node = &plan->region->nodes[index];
   plan->node = index;
   CUDA_TRY(check_node(plan, node));
+  CUDA_TRY(knows_layouts(node->op) ? CLEAVE_OK : cuda_layout_need_inputs(plan, node));
   cuda_emit_t emit = find_operator(node->op);
   return emit != NULL ? emit(plan, node) : cuda_emit_lowered(plan, plan->region, &index, 1, NULL);
 }
@@ -70,9 +82,12 @@ static cleave_status_t emit_fusion(cuda_plan_t *plan, const uint32_t *nodes, uin
   if (count == 1) {
     return emit_node(plan, nodes[0]);
   }
-  return cuda_is_product(&plan->region->nodes[nodes[0]])
-             ? cuda_emit_fused_product(plan, nodes, count)
-             : cuda_emit_lowered(plan, plan->region, nodes, count, NULL);
+  const cleave_node_view_t *head = &plan->region->nodes[nodes[0]];
+  if (!cuda_is_product(head)) {
+    return cuda_emit_lowered(plan, plan->region, nodes, count, NULL);
+  }
+  CUDA_TRY(knows_layouts(head->op) ? CLEAVE_OK : cuda_layout_need_inputs(plan, head));
+  return cuda_emit_fused_product(plan, nodes, count);
 }
 
 /* ---- the order ---- */
@@ -135,6 +150,9 @@ cleave_status_t cuda_emit_region(cuda_plan_t *plan) {
     }
   }
   free(walk.is_done);
+  for (uint32_t k = 0; k < region->output_count && status == CLEAVE_OK; k++) {
+    status = cuda_layout_need(plan, region->outputs[k]);
+  }
   return status == CLEAVE_OK ? cuda_plan_finish(plan) : status;
 }
 

@@ -83,6 +83,28 @@ CLEAVE_MUST_USE cleave_status_t cuda_emit_move(cuda_plan_t *plan, const cuda_mov
 CLEAVE_MUST_USE cleave_status_t cuda_emit_zeros(cuda_plan_t *plan, const char *label, cuda_pointer_t to,
                                                 int64_t bytes);
 
+/* ---- channels last (layouts.c) ---- */
+
+/* Do convolutions of images of this dtype have channels last? */
+bool cuda_layout_wants_last(const cuda_plan_t *plan, cleave_dtype_t dtype);
+/* Are the elements of a slot nowhere but in one with channels last? */
+static inline bool cuda_layout_is_lacking(const cuda_plan_t *plan, uint32_t slot) {
+  return plan->slots[slot].is_lacking;
+}
+/* The slot that has the images of `slot` with channels last; it is made if there is none. `dims`: N, C, H, W.
+ */
+CLEAVE_MUST_USE cleave_status_t cuda_layout_read_last(cuda_plan_t *plan, uint32_t slot, cleave_dtype_t dtype,
+                                                      const int64_t *dims, uint32_t *out_slot);
+/* A slot for the images of `slot`, which somebody is about to write with channels last. */
+CLEAVE_MUST_USE cleave_status_t cuda_layout_write_last(cuda_plan_t *plan, uint32_t slot, cleave_dtype_t dtype,
+                                                       const int64_t *dims, uint32_t *out_slot);
+/* From here on the slot has its elements in their own order. */
+CLEAVE_MUST_USE cleave_status_t cuda_layout_need(cuda_plan_t *plan, uint32_t slot);
+/* All inputs of a node. */
+CLEAVE_MUST_USE cleave_status_t cuda_layout_need_inputs(cuda_plan_t *plan, const cleave_node_view_t *node);
+/* As cuda_plan_program, in the order in which its inputs lie. The program may become another one. */
+CLEAVE_MUST_USE cleave_status_t cuda_emit_program(cuda_plan_t *plan, cuda_program_call_t *call);
+
 /* Programs out of parts, for families that build their own: values of `program`, by number. */
 typedef struct cuda_builder {
   cuda_plan_t *plan;

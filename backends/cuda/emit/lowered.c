@@ -62,7 +62,7 @@ cleave_status_t cuda_emit_lowered(cuda_plan_t *plan, const cleave_region_view_t 
     for (uint32_t k = 0; k < lowered.program->output_count; k++) {
       call->output_pointers[k] = (cuda_pointer_t){slot_of(plan, lowered.outputs[k], extra), 0};
     }
-    status = cuda_plan_program(plan, call);
+    status = cuda_emit_program(plan, call);
   }
   free(call);
   kernel_program_destroy(lowered.program);

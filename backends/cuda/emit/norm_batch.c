@@ -48,7 +48,7 @@ static cleave_status_t emit_normalized(cuda_plan_t *plan, const cleave_node_view
   cuda_builder_t builder;
   cleave_status_t status = cuda_builder_init(&builder, plan, node->op, cuda_input(plan, node, 0)->rank, 0);
   status = status == CLEAVE_OK ? build_batch_norm(&builder, node, statistics) : status;
-  status = status == CLEAVE_OK ? cuda_plan_program(plan, builder.call) : status;
+  status = status == CLEAVE_OK ? cuda_emit_program(plan, builder.call) : status;
   cuda_builder_deinit(&builder);
   return status;
 }

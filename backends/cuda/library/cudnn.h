@@ -17,7 +17,7 @@ typedef struct cudnnPoolingStruct *cuda_dnn_pooling_t;
 typedef struct cudnnActivationStruct *cuda_dnn_activation_t;
 
 enum { CUDA_DNN_F32 = 0, CUDA_DNN_F64 = 1, CUDA_DNN_F16 = 2, CUDA_DNN_BF16 = 9 };
-enum { CUDA_DNN_ROW_MAJOR = 0 };
+enum { CUDA_DNN_ROW_MAJOR = 0, CUDA_DNN_CHANNELS_LAST = 1 };
 enum { CUDA_DNN_CROSS_CORRELATION = 1 };
 enum { CUDA_DNN_AVERAGE_OF_WINDOW = 1, CUDA_DNN_AVERAGE_OF_INSIDE = 2 }; /* with the border, and without */
 enum { CUDA_DNN_RELU = 1, CUDA_DNN_IDENTITY = 5 };

@@ -25,14 +25,23 @@ typedef enum cuda_slot_kind {
   CUDA_SLOT_VIEW      /* the same bytes as slot `index` */
 } cuda_slot_kind_t;
 
+/* Images of another slot with channels last: [N, H, W, C] instead of [N, C, H, W]. */
+typedef struct cuda_images {
+  uint32_t slot;
+  cleave_dtype_t dtype;
+  int64_t dims[4]; /* N, C, H, W */
+} cuda_images_t;
+
 typedef struct cuda_slot {
   cuda_slot_kind_t kind;
   uint32_t index;
   int64_t bytes;
   int64_t offset;
   const void *data;
-  bool is_used;   /* a constant that a step reads */
-  uint32_t first; /* steps, the first and the last one that touch it */
+  bool is_used;          /* a constant that a step reads */
+  cuda_images_t *images; /* the same with channels last, or NULL */
+  bool is_lacking;       /* the elements are only there */
+  uint32_t first;        /* steps, the first and the last one that touch it */
   uint32_t last;
 } cuda_slot_t;
 
@@ -90,6 +99,7 @@ typedef struct cuda_convolution {
   int32_t pads[CLEAVE_MAX_RANK], strides[CLEAVE_MAX_RANK], dilations[CLEAVE_MAX_RANK];
   int32_t groups;
   bool uses_tf32;
+  bool is_last; /* all tensors have channels last */
   cuda_whole_t whole;
 } cuda_convolution_t;
 
@@ -133,6 +143,13 @@ typedef struct cuda_step {
   int64_t bytes; /* of a copy, from pointer 0 to pointer 1 */
 } cuda_step_t;
 
+/* Whether convolutions have channels last. */
+typedef enum cuda_channels {
+  CUDA_CHANNELS_AUTO, /* if tensor cores compute them, which want that */
+  CUDA_CHANNELS_FIRST,
+  CUDA_CHANNELS_LAST
+} cuda_channels_t;
+
 typedef struct cuda_plan_options {
   bool is_dry; /* without texts: only whether it can be done */
   bool has_blas;
@@ -140,6 +157,7 @@ typedef struct cuda_plan_options {
   bool has_whole; /* convolutions with bias, residual and activation */
   bool tf32;
   bool fast_math;
+  cuda_channels_t channels;
 } cuda_plan_options_t;
 
 typedef struct cuda_plan {
@@ -210,7 +228,7 @@ CLEAVE_MUST_USE cleave_status_t cuda_plan_kernel(cuda_plan_t *plan, const cuda_k
 
 /* A program of kernels/ over slots. A NULL in `dims` of a tensor is not allowed; `data` is left out. */
 typedef struct cuda_program_call {
-  const kernel_program_t *program;
+  kernel_program_t *program;
   const char *label;
   kernel_tensor_t inputs[KERNEL_MAX_TENSORS];
   cuda_pointer_t input_pointers[KERNEL_MAX_TENSORS];

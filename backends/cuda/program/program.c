@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiling: a plan, descriptors, memory, constants, kernels. If a library does not have what a plan wants of
-// it, the plan is made again without the library; if that is cuDNN, first with bare convolutions.
+// it, the plan is made again without the library; if that is cuDNN, first with bare convolutions, and then
+// with channels first.
 #include "program.h"
 
 #include <stdio.h>
@@ -34,6 +35,8 @@ static cleave_status_t read_options(const cleave_compile_options_t *options, cud
       program->uses_graphs = program->uses_graphs && is_set;
     } else if (strcmp(option->key, "cublaslt") == 0) {
       out_options->has_blas = is_set;
+    } else if (strcmp(option->key, "channels_last") == 0) {
+      out_options->channels = is_set ? CUDA_CHANNELS_LAST : CUDA_CHANNELS_FIRST;
     } else if (strcmp(option->key, "cudnn") == 0) {
       out_options->has_dnn = is_set;
     } else {
@@ -117,7 +120,8 @@ static cleave_status_t plan_with_libraries(cuda_program_t *program, const cleave
     drop_plan(program);
     options.has_blas = options.has_blas && lacks != CUDA_LIBRARY_BLAS;
     if (lacks == CUDA_LIBRARY_DNN) {
-      options.has_dnn = options.has_whole;
+      options.has_dnn = options.has_whole || options.channels != CUDA_CHANNELS_FIRST;
+      options.channels = options.has_whole ? options.channels : CUDA_CHANNELS_FIRST;
       options.has_whole = false;
     }
   }

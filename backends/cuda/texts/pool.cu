@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Poolings over AXES axes. MODE 0: the largest; 1: the mean; 2: the P-norm. Windows may hang over the border, of which the
 // largest element is LOWEST. With INDICES 1 also where the largest lies in x, the first of equal ones; 2: in x with its
-// spatial axes in the opposite order. Without VALUES only that.
+// spatial axes in the opposite order. Without VALUES only that. With CHANNELS_LAST channels are the last axis of both.
 struct arguments {
   const element *x;
 #if VALUES
@@ -11,6 +11,7 @@ struct arguments {
   i64 *indices;
 #endif
   index count;
+  index channels;
   WINDOW_FIELDS;
   index after[AXES];
 };
@@ -21,6 +22,8 @@ extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments 
     return;
   }
   index rest = i;
+  const index pitch = CHANNELS_LAST ? args.channels : 1; // from one place to the next
+  const index channel = CHANNELS_LAST ? take_last(rest, args.channels) : 0;
   index begin[AXES];
   index size = 1;
   index taps = 1;
@@ -30,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments 
     size *= args.in[d];
     taps *= args.window[d];
   }
-  const element *x = args.x + rest * size;
+  const element *x = args.x + rest * size * pitch + channel;
 #if MODE == 0
   index found = -1;
   number result = LOWEST;
@@ -54,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments 
     }
 #if MODE == 0
     if (is_inside) {
-      const number value = widen(x[from]);
+      const number value = widen(x[from * pitch]);
       if (found < 0 || value > result || value != value) {
         result = value;
         found = from;
@@ -63,7 +66,7 @@ extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments 
 #else
     seen += COUNTS_BORDER ? (is_counted ? 1 : 0) : (is_inside ? 1 : 0);
     if (is_inside) {
-      const accumulator value = (accumulator)widen(x[from]);
+      const accumulator value = (accumulator)widen(x[from * pitch]);
 #if MODE == 1
       result += value;
 #elif P == 1

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "emit.h"
+#include "cuda/emit/emit.h"
 #include "kernels/convert.h"
 #include "kernels/cuda/expression.h"
 

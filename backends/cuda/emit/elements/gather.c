@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "emit.h"
+#include "cuda/emit/emit.h"
 
 enum { BLOCK = 256, MAX_DEFINES = 192 };
 

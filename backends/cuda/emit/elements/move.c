@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "emit.h"
+#include "cuda/emit/emit.h"
 
 enum { BLOCK = 256, TILE = 32, MAX_BYTES = 16 };
 

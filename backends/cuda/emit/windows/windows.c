@@ -111,33 +111,40 @@ cleave_status_t cuda_emit_pool(cuda_plan_t *plan, const cleave_node_view_t *node
   const cleave_tensor_view_t *y = outputs[0] != NULL ? outputs[0] : outputs[1];
   cuda_window_t window;
   char types[448];
-  char defines[640];
+  char defines[704];
   uint32_t count = 0;
   CUDA_TRY(check_pool(plan, node));
+  bool is_last = outputs[1] == NULL && x->rank == 4 && cuda_layout_is_lacking(plan, node->inputs[0]);
+  uint32_t slots[2] = {node->inputs[0], outputs[0] != NULL ? node->outputs[0] : node->outputs[1]};
+  if (is_last) {
+    CUDA_TRY(cuda_layout_read_last(plan, slots[0], x->dtype, x->dims, &slots[0]));
+    CUDA_TRY(cuda_layout_write_last(plan, slots[1], x->dtype, y->dims, &slots[1]));
+  } else {
+    CUDA_TRY(cuda_layout_need(plan, slots[0]));
+  }
   CUDA_TRY(cuda_window_between(plan, node, x, y, cleave_view_ints(node, "kernel_shape", &count), &window));
   int mode = strcmp(node->op, "MaxPool") == 0 ? 0 : strcmp(node->op, "AveragePool") == 0 ? 1 : 2;
   int indices = outputs[1] == NULL ? 0 : cleave_view_int(node, "storage_order", 0) != 0 ? 2 : 1;
   cuda_window_defines(&window, x->dtype, types, sizeof types);
   (void)snprintf(defines, sizeof defines,
                  "%stypedef %s accumulator;\n#define MODE %d\n#define P %lld\n#define COUNTS_BORDER %d\n"
-                 "#define LOWEST %s\n#define INDICES %d\n#define VALUES %d\n",
+                 "#define LOWEST %s\n#define INDICES %d\n#define VALUES %d\n#define CHANNELS_LAST %d\n",
                  types, x->dtype == CLEAVE_DTYPE_F64 ? "double" : "float", mode,
                  (long long)cleave_view_int(node, "p", 2), (int)cleave_view_int(node, "count_include_pad", 0),
-                 lowest_of(x->dtype), indices, outputs[0] != NULL ? 1 : 0);
+                 lowest_of(x->dtype), indices, outputs[0] != NULL ? 1 : 0, is_last ? 1 : 0);
   cuda_kernel_call_t call = {.text = "pool",
                              .label = node->op,
                              .defines = defines,
-                             .pointer_count = 1,
-                             .pointers = {{node->inputs[0], 0}},
+                             .pointer_count = 2,
+                             .pointers = {{slots[0], 0}, {slots[1], 0}},
                              .block = BLOCK};
-  for (uint32_t k = 0; k < 2; k++) {
-    if (outputs[k] != NULL) {
-      call.pointers[call.pointer_count++] = (cuda_pointer_t){node->outputs[k], 0};
-    }
+  if (outputs[0] != NULL && outputs[1] != NULL) {
+    call.pointers[call.pointer_count++] = (cuda_pointer_t){node->outputs[1], 0};
   }
   call.threads = cleave_view_element_count(y);
   call.is_wide = call.threads > INT32_MAX - 1024 || cleave_view_element_count(x) > INT32_MAX - 1024;
   call.numbers[call.number_count++] = call.threads;
+  call.numbers[call.number_count++] = x->dims[1];
   cuda_window_numbers(&window, &call);
   cuda_window_axes(&window, window.after, &call);
   return cuda_plan_kernel(plan, &call);

@@ -111,6 +111,7 @@ cleave_status_t cuda_emit_convolution(cuda_plan_t *plan, const cleave_node_view_
   if (cuda_geometry_is_for_library(plan, &self)) {
     return cuda_emit_library(plan, &self);
   }
+  CUDA_TRY(cuda_layout_need(plan, self.x));
   bool has_few = self.groups > 1 && (self.per_group < FEW || self.group_outputs < FEW);
   return has_few ? by_kernel(plan, &self) : by_product(plan, &self);
 }
@@ -175,7 +176,7 @@ cleave_status_t cuda_emit_biased(cuda_plan_t *plan, const cleave_node_view_t *no
   cleave_status_t status =
       cuda_builder_init(&builder, plan, "Conv: bias", cuda_output(plan, node, 0)->rank, 0);
   status = status == CLEAVE_OK ? build_bias(&builder, node, to) : status;
-  status = status == CLEAVE_OK ? cuda_plan_program(plan, builder.call) : status;
+  status = status == CLEAVE_OK ? cuda_emit_program(plan, builder.call) : status;
   cuda_builder_deinit(&builder);
   return status;
 }

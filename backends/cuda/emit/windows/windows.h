@@ -3,7 +3,7 @@
 #ifndef CLEAVE_CUDA_WINDOWS_H
 #define CLEAVE_CUDA_WINDOWS_H
 
-#include "emit.h"
+#include "cuda/emit/emit.h"
 
 enum { CUDA_MAX_AXES = 3 };
 

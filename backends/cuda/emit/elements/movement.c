@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "emit.h"
+#include "cuda/emit/emit.h"
 
 static cuda_pointer_t pointer(uint32_t slot) {
   return (cuda_pointer_t){slot, 0};
@@ -167,6 +167,39 @@ static cleave_status_t read_axis(cuda_plan_t *plan, const cleave_node_view_t *no
   return CLEAVE_OK;
 }
 
+/* Images with channels last, one beside the other in each place. */
+static cleave_status_t concat_last(cuda_plan_t *plan, const cleave_node_view_t *node) {
+  const cleave_tensor_view_t *y = cuda_output(plan, node, 0);
+  int64_t size = (int64_t)cleave_dtype_size(y->dtype);
+  int64_t at = 0;
+  uint32_t to = 0;
+  CUDA_TRY(cuda_layout_write_last(plan, node->outputs[0], y->dtype, y->dims, &to));
+  for (uint32_t k = 0; k < node->input_count; k++) {
+    const int64_t *dims = cuda_input(plan, node, k)->dims;
+    uint32_t from = 0;
+    CUDA_TRY(cuda_layout_read_last(plan, node->inputs[k], y->dtype, dims, &from));
+    const cuda_move_t move = {.label = node->op,
+                              .dtype = y->dtype,
+                              .rank = 2,
+                              .dims = {dims[0] * dims[2] * dims[3], dims[1]},
+                              .from_strides = {dims[1], 1},
+                              .to_strides = {y->dims[1], 1},
+                              .from = {from, 0},
+                              .to = {to, at * size}};
+    at += dims[1];
+    CUDA_TRY(cuda_emit_move(plan, &move));
+  }
+  return CLEAVE_OK;
+}
+
+static bool has_lacking_input(const cuda_plan_t *plan, const cleave_node_view_t *node) {
+  bool has = false;
+  for (uint32_t k = 0; k < node->input_count; k++) {
+    has = has || cuda_layout_is_lacking(plan, node->inputs[k]);
+  }
+  return has;
+}
+
 cleave_status_t cuda_emit_concat(cuda_plan_t *plan, const cleave_node_view_t *node) {
   const cleave_tensor_view_t *y = cuda_output(plan, node, 0);
   int32_t axis = 0;
@@ -177,6 +210,13 @@ cleave_status_t cuda_emit_concat(cuda_plan_t *plan, const cleave_node_view_t *no
     if (x == NULL || x->rank != y->rank) {
       return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "an input has another rank");
     }
+  }
+  if (axis == 1 && y->rank == 4 && has_lacking_input(plan, node)) {
+    return concat_last(plan, node);
+  }
+  for (uint32_t k = 0; k < node->input_count; k++) {
+    const cleave_tensor_view_t *x = cuda_input(plan, node, k);
+    CUDA_TRY(cuda_layout_need(plan, node->inputs[k]));
     cuda_move_t move = whole(plan, node, node->inputs[k], node->outputs[0], x);
     cuda_dense_strides(y->rank, y->dims, move.to_strides);
     move.to.offset = at * move.to_strides[axis] * (int64_t)cleave_dtype_size(y->dtype);

@@ -41,6 +41,34 @@ bool cuda_geometry_is_for_library(const cuda_plan_t *plan, const cuda_geometry_t
          cuda_window_is_even(&self->window);
 }
 
+/* The step's images, weights and residual with channels last. */
+static cleave_status_t find_last(cuda_plan_t *plan, const cuda_geometry_t *self, cuda_pointer_t *pointers) {
+  const int64_t *in = self->window.in;
+  const int64_t *out = self->window.out;
+  const int64_t x[4] = {self->images, self->channels, in[0], in[1]};
+  const int64_t w[4] = {self->outputs, self->per_group, self->window.size[0], self->window.size[1]};
+  const int64_t y[4] = {self->images, self->outputs, out[0], out[1]};
+  uint32_t *residual = self->epilogue != NULL ? &pointers[CUDA_RESIDUAL_POINTER].slot : NULL;
+  CUDA_TRY(cuda_layout_read_last(plan, self->x, self->dtype, x, &pointers[0].slot));
+  CUDA_TRY(cuda_layout_read_last(plan, self->w, self->dtype, w, &pointers[1].slot));
+  if (residual != NULL && *residual != CUDA_NO_SLOT) {
+    CUDA_TRY(cuda_layout_read_last(plan, *residual, self->dtype, y, residual));
+  }
+  return cuda_layout_write_last(plan, self->y, self->dtype, y, &pointers[2].slot);
+}
+
+/* Of backward convolutions whoever calls has seen to it. */
+static cleave_status_t need_plain(cuda_plan_t *plan, const cuda_geometry_t *self) {
+  if (self->direction != CUDA_DIRECTION_FORWARD) {
+    return CLEAVE_OK;
+  }
+  CUDA_TRY(cuda_layout_need(plan, self->x));
+  CUDA_TRY(cuda_layout_need(plan, self->w));
+  return self->epilogue != NULL && self->epilogue->residual != CUDA_NO_SLOT
+             ? cuda_layout_need(plan, self->epilogue->residual)
+             : CLEAVE_OK;
+}
+
 /* One spatial axis counts as two, the first of size 1. */
 cleave_status_t cuda_emit_library(cuda_plan_t *plan, const cuda_geometry_t *self) {
   cuda_step_t *step = NULL;
@@ -50,6 +78,9 @@ cleave_status_t cuda_emit_library(cuda_plan_t *plan, const cuda_geometry_t *self
     pointers[CUDA_BIAS_POINTER] = (cuda_pointer_t){epilogue->bias, 0};
     pointers[CUDA_RESIDUAL_POINTER] = (cuda_pointer_t){epilogue->residual, 0};
   }
+  bool is_last = self->direction == CUDA_DIRECTION_FORWARD && self->window.axes == 2 &&
+                 cuda_layout_wants_last(plan, self->dtype);
+  CUDA_TRY(is_last ? find_last(plan, self, pointers) : need_plain(plan, self));
   CUDA_TRY(cuda_plan_scratch(plan, 0, &pointers[CUDA_WORKSPACE_POINTER].slot));
   CUDA_TRY(
       cuda_plan_step(plan, CUDA_STEP_CONVOLUTION, self->label, pointers, epilogue != NULL ? 6 : 4, &step));
@@ -63,6 +94,7 @@ cleave_status_t cuda_emit_library(cuda_plan_t *plan, const cuda_geometry_t *self
   own->spatial = self->window.axes + more;
   own->groups = (int32_t)self->groups;
   own->uses_tf32 = plan->options.tf32;
+  own->is_last = is_last;
   own->whole = epilogue == NULL            ? CUDA_WHOLE_NOT
                : epilogue->activation != 0 ? CUDA_WHOLE_RELU
                                            : CUDA_WHOLE_PLAIN;

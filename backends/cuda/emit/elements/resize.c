@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "emit.h"
+#include "cuda/emit/emit.h"
 #include "kernels/convert.h"
 
 enum { BLOCK = 256, MAX_ENTRIES = 1 << 22 /* of the table of an axis */ };
