@@ -218,6 +218,7 @@ cleave_status_t cuda_emit_batch_training(cuda_plan_t *plan, const cleave_node_vi
 cleave_status_t cuda_emit_batch_norm(cuda_plan_t *plan, const cleave_node_view_t *node) {
   const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
   if (cleave_view_int(node, "training_mode", 0) != 0) {
+    CUDA_TRY(cuda_layout_need_inputs(plan, node));
     return cuda_emit_batch_training(plan, node);
   }
   if (cuda_output(plan, node, 1) != NULL || node->input_count < 5 || x->rank < 2 ||

@@ -147,6 +147,9 @@ cleave_status_t cuda_plan_step(cuda_plan_t *plan, cuda_step_kind_t kind, const c
     if (pointers[k].slot == CUDA_NO_SLOT) {
       continue;
     }
+    if (plan->slots[pointers[k].slot].is_lacking) { /* better than wrong numbers */
+      return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "an operand has channels last");
+    }
     cuda_slot_t *slot = &plan->slots[cuda_plan_root(plan, pointers[k].slot)];
     slot->kind = slot->kind == CUDA_SLOT_NONE ? CUDA_SLOT_MEMORY : slot->kind;
     slot->is_used = true;
