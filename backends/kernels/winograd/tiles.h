@@ -25,11 +25,25 @@ typedef struct winograd_products {
   int64_t end;
 } winograd_products_t;
 
+/* Transformed weights of some panels, of the inputs [begin, end): [panels, (tile + 2)^2] of `apart` floats,
+ * in which an input takes 16. */
+typedef struct winograd_weights {
+  const float *from;
+  int64_t apart;
+  int64_t begin;
+  int64_t end;
+  int64_t panels;
+} winograd_weights_t;
+
 typedef struct winograd_loops {
   void (*gather)(const kernel_winograd_t *winograd, const float *x, const winograd_tiles_t *tiles);
-  /* With `count` panels from `panel` on; the products of a panel follow those of the one before. */
+  /* Transforms windows of `inputs` inputs and a panel, [inputs, 9, 16], into points `apart` from each other.
+   */
+  void (*expand)(const kernel_winograd_t *winograd, const float *windows, int64_t inputs, int64_t apart,
+                 float *out);
+  /* The products of a panel follow those of the one before; those of later inputs are added. */
   void (*multiply)(const kernel_winograd_t *winograd, const winograd_tiles_t *tiles,
-                   const winograd_products_t *products, int64_t panel, int64_t count);
+                   const winograd_products_t *products, const winograd_weights_t *weights);
   /* Writes the results of those tiles, and of the outputs of a panel. */
   void (*scatter)(const kernel_winograd_t *winograd, const winograd_products_t *products, int64_t panel);
 } winograd_loops_t;

@@ -8,26 +8,29 @@
 #include "kernels/matrix/wide.h"
 #include "kernels/winograd/tiles.h"
 
+#include "kernels/winograd/weights.inc"
+
 static void multiply(const kernel_winograd_t *winograd, const winograd_tiles_t *tiles,
-                     const winograd_products_t *products, int64_t panel, int64_t count) {
+                     const winograd_products_t *products, const winograd_weights_t *weights) {
   const int64_t points = (int64_t)(winograd->tile + 2) * (winograd->tile + 2);
   const kernel_wide_t wide = {.rows = tiles->end - tiles->begin,
-                              .columns = count * KERNEL_WIDE_PANEL,
-                              .depth = winograd->inputs,
+                              .columns = weights->panels * KERNEL_WIDE_PANEL,
+                              .depth = weights->end - weights->begin,
                               .x_row = tiles->tile,
                               .x_block = tiles->block,
-                              .w_panel = points * winograd->inputs * KERNEL_WIDE_PANEL,
-                              .w_ahead = winograd->inputs * KERNEL_WIDE_PANEL,
+                              .w_panel = points * weights->apart,
+                              .w_ahead = winograd->windows ? 0 : weights->apart,
                               .y_row = KERNEL_WIDE_PANEL,
                               .y_panel = points * products->apart,
                               .activation = {.low = -INFINITY, .high = INFINITY}};
   for (int64_t point = 0; point < points; point++) {
-    int64_t window = panel * points + point;
+    float *y = products->from + point * products->apart;
     const kernel_wide_data_t product = {
-        .x = tiles->data + point * tiles->apart,
-        .weights = products->data->weights + window * winograd->inputs * KERNEL_WIDE_PANEL,
-        .y = products->from + point * products->apart};
-    kernel_wide_block(&wide, &product, 0, wide.rows, 0, count);
+        .x = tiles->data + point * tiles->apart + weights->begin / KERNEL_LANES * tiles->block,
+        .weights = weights->from + point * weights->apart,
+        .sum = weights->begin > 0 ? y : NULL,
+        .y = y};
+    kernel_wide_block(&wide, &product, 0, wide.rows, 0, weights->panels);
   }
 }
 

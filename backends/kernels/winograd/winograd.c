@@ -11,7 +11,10 @@
 enum { BLOCK_WIDE = 1008, BLOCK = 864, GROUP = 4, WIDE = 256 };
 /* Keeps the matrices of a tile out of the same sets of the first cache. */
 enum { GAP = 16 };
-enum { PANEL = 16, WINDOW = 3, LANES_AVX2 = 8, LANES_AVX512 = 16 };
+enum { PANEL = 16, WINDOW = 3, AREA = WINDOW * WINDOW, LANES_AVX2 = 8, LANES_AVX512 = 16 };
+/* Points times inputs whose weights are transformed at a time: with those of two panels (AVX2: one) they stay
+ * in the second cache. */
+enum { WEIGHTS = 2304 };
 
 int32_t kernel_winograd_lanes(void) {
   switch (kernel_instructions(KERNEL_AVX512)) {
@@ -66,8 +69,74 @@ static int64_t products_apart(const kernel_winograd_cut_t *cut) {
   return cut->tiles * PANEL + GAP;
 }
 
+// Inputs and panels of windows that are transformed at a time.
+static int64_t inputs_at_once(const kernel_winograd_t *winograd) {
+  int64_t inputs = WEIGHTS / count_points(winograd);
+  return inputs < winograd->inputs ? inputs : winograd->inputs;
+}
+
+static int64_t panels_at_once(const kernel_winograd_t *winograd) {
+  return winograd->lanes == LANES_AVX512 ? 2 : 1;
+}
+
+static int64_t weights_apart(const kernel_winograd_t *winograd) {
+  return inputs_at_once(winograd) * PANEL + GAP;
+}
+
 size_t kernel_winograd_scratch(const kernel_winograd_t *winograd, const kernel_winograd_cut_t *cut) {
-  return (size_t)(count_points(winograd) * (tiles_apart(winograd, cut) + GROUP * products_apart(cut)));
+  int64_t weights = winograd->windows ? panels_at_once(winograd) * weights_apart(winograd) : 0;
+  return (size_t)(count_points(winograd) *
+                  (tiles_apart(winograd, cut) + GROUP * products_apart(cut) + weights));
+}
+
+/* One unit at work. */
+typedef struct work {
+  const kernel_winograd_t *winograd;
+  const winograd_loops_t *loops;
+  const winograd_tiles_t *tiles;
+  float *weights; /* scratch memory */
+} work_t;
+
+static int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+// Windows of `panels` panels from `panel` on, some inputs at a time.
+static void multiply_windows(const work_t *work, const winograd_products_t *products, int64_t panel,
+                             int64_t panels) {
+  const kernel_winograd_t *winograd = work->winograd;
+  const int64_t inputs = winograd->inputs;
+  const int64_t step = inputs_at_once(winograd);
+  const int64_t stride = inputs * AREA * PANEL;
+  const float *windows = products->data->weights + panel * stride;
+  winograd_weights_t weights = {.from = work->weights, .apart = weights_apart(winograd), .panels = panels};
+  for (int64_t begin = 0; begin < inputs; begin += step) {
+    weights.begin = begin;
+    weights.end = least(begin + step, inputs);
+    for (int64_t k = 0; k < panels; k++) {
+      work->loops->expand(winograd, windows + k * stride + begin * AREA * PANEL, weights.end - begin,
+                          weights.apart, work->weights + k * count_points(winograd) * weights.apart);
+    }
+    work->loops->multiply(winograd, work->tiles, products, &weights);
+  }
+}
+
+static void multiply(const work_t *work, const winograd_products_t *products, int64_t panel, int64_t panels) {
+  const int64_t points = count_points(work->winograd);
+  if (work->winograd->windows) {
+    winograd_products_t part = *products;
+    int64_t step = panels_at_once(work->winograd);
+    for (int64_t k = 0; k < panels; k += step, part.from += step * points * part.apart) {
+      multiply_windows(work, &part, panel + k, least(step, panels - k));
+    }
+    return;
+  }
+  const int64_t inputs = work->winograd->inputs;
+  const winograd_weights_t weights = {.from = products->data->weights + panel * points * inputs * PANEL,
+                                      .apart = inputs * PANEL,
+                                      .end = inputs,
+                                      .panels = panels};
+  work->loops->multiply(work->winograd, work->tiles, products, &weights);
 }
 
 void kernel_winograd_run(const kernel_winograd_t *winograd, const kernel_winograd_cut_t *cut,
@@ -90,11 +159,15 @@ void kernel_winograd_run(const kernel_winograd_t *winograd, const kernel_winogra
                                   .block = is_wide ? count * LANES_AVX512 : LANES_AVX2};
   winograd_products_t products = {
       .data = data, .apart = products_apart(cut), .begin = begin, .end = begin + count};
+  const work_t work = {.winograd = winograd,
+                       .loops = loops,
+                       .tiles = &tiles,
+                       .weights = scratch + points * (tiles.apart + GROUP * products.apart)};
   loops->gather(winograd, data->x, &tiles);
   for (; panel < end; panel += GROUP) {
     int64_t group = end - panel < GROUP ? end - panel : GROUP;
     products.from = scratch + points * tiles.apart;
-    loops->multiply(winograd, &tiles, &products, panel, group);
+    multiply(&work, &products, panel, group);
     for (int64_t k = 0; k < group; k++, products.from += points * products.apart) {
       loops->scatter(winograd, &products, panel + k);
     }

@@ -47,15 +47,17 @@ typedef struct kernel_winograd {
   kernel_winograd_image_t y; /* also of `sum` */
   float low;                 /* -INFINITY and INFINITY: no bounds; a NaN stays */
   float high;
-  float slope; /* 1: none */
-  float swish; /* v / (1 + exp(-swish v)) in place of bounds and slope; 0: none */
+  float slope;  /* 1: none */
+  float swish;  /* v / (1 + exp(-swish v)) in place of bounds and slope; 0: none */
+  bool windows; /* weights are windows, which are transformed for each block of tiles */
 } kernel_winograd_t;
 
 typedef struct kernel_winograd_data {
   const float *x;
   /* [outputs / 16, (tile + 2)^2, inputs, 16], zeros behind the last output. A window w has become G w G',
    * whose rows are (1, p, p^2) at a point p, divided by the product of its distances from the other points
-   * but for the sign at 0 of tiles of 2x2; (0, 0, 1) at infinity. */
+   * but for the sign at 0 of tiles of 2x2; (0, 0, 1) at infinity. Or windows as they are, [outputs / 16,
+   * inputs, 9, 16]: a half or a quarter of the memory. */
   const float *weights;
   const float *bias; /* one per output; or NULL */
   const float *sum;  /* or NULL; may be y */

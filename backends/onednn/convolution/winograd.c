@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Winograd's algorithm by kernels/winograd. A convolution is computed so if it saves more time than it costs
-// to transform images and to read weights that are 1.8 or 4 times as large.
+// to transform images, and to read weights that are 1.8 or 4 times as large or to transform them in each run.
 #include <math.h>
 #include <stdio.h>
 
@@ -9,14 +9,18 @@
 #include "onednn/library/types.h"
 #include "onednn/plan/care.h"
 
-enum { PANEL = 16, WINDOW = 3 };
+enum { PANEL = 16, WINDOW = 3, AREA = WINDOW * WINDOW };
+
+// Windows, and constants of a region, that no cache keeps from one run to the next.
+static const double least_windows = 2 << 20;
+static const size_t least_constants = (size_t)64 << 20;
 
 // ---- is it faster? ----
 
 // Cycles of one core, as measured: multiplications a cycle, the shares of it that direct convolutions and
-// products of tiles reach; moving `lanes` channels of a tile of 2x2 and 4x4 in and out; bytes of weights a
-// cycle of one of two threads. Direct convolutions of AVX-512 stand for what oneDNN chooses, which may be an
-// algorithm of Winograd's, too.
+// products of tiles reach; moving `lanes` channels of a tile of 2x2 and 4x4 in and out; transforming the
+// windows of a channel and 16 outputs; bytes of weights a cycle of one of two threads. Direct convolutions of
+// AVX-512 stand for what oneDNN chooses, which may be an algorithm of Winograd's, too.
 typedef struct speed {
   int32_t lanes;
   double products;
@@ -24,37 +28,62 @@ typedef struct speed {
   double tiled;
   double in[2];
   double out[2];
+  double expand[2];
   double bytes;
 } speed_t;
 
-static const speed_t zen3 = {8, 16, 0.93, 0.9, {80, 250}, {60, 160}, 2};
-static const speed_t zen5 = {16, 32, 1.2, 0.85, {60, 200}, {50, 150}, 6};
+static const speed_t zen3 = {8, 16, 0.93, 0.9, {80, 250}, {60, 160}, {100, 150}, 2};
+static const speed_t zen5 = {16, 32, 1.2, 0.85, {60, 200}, {50, 150}, {80, 100}, 6};
+
+static const speed_t *speed_here(void) {
+  return kernel_winograd_lanes() == zen5.lanes ? &zen5 : &zen3;
+}
 
 static double direct_cycles(const speed_t *speed, double pixels, double inputs, double outputs) {
   double products = WINDOW * WINDOW * inputs * outputs;
   return pixels * products / (speed->products * speed->direct) + products * sizeof(float) / speed->bytes;
 }
 
-static double winograd_cycles(const speed_t *speed, int32_t tile, double tiles, double inputs,
-                              double outputs) {
-  double panels = ceil(outputs / PANEL);
-  double products = (double)((tile + 2) * (tile + 2)) * inputs * panels * PANEL;
-  double moves = (inputs * speed->in[tile / 4] + outputs * speed->out[tile / 4]) / speed->lanes;
-  return tiles * (products / (speed->products * speed->tiled) + moves) +
-         products * sizeof(float) / speed->bytes;
-}
-
 static double count_tiles(const onednn_shape_t *y, int32_t tile) {
   return (double)y->dims[0] * ceil((double)y->dims[2] / tile) * ceil((double)y->dims[3] / tile);
 }
 
-static int32_t fastest_tile(const onednn_shape_t *y, double inputs) {
-  const speed_t *speed = kernel_winograd_lanes() == zen5.lanes ? &zen5 : &zen3;
+// Reading transformed weights, or windows that are transformed for each block of tiles.
+static double weights_cycles(int32_t tile, bool windows, const onednn_shape_t *y, double inputs) {
+  const speed_t *speed = speed_here();
+  const kernel_winograd_t winograd = {.tile = tile,
+                                      .lanes = speed->lanes,
+                                      .images = y->dims[0],
+                                      .outputs = y->dims[1],
+                                      .y = {.height = y->dims[2], .width = y->dims[3]}};
+  double columns = inputs * ceil((double)y->dims[1] / PANEL);
+  double numbers = windows ? AREA : (double)((tile + 2) * (tile + 2));
+  double blocks = windows ? (double)kernel_winograd_cut(&winograd, 1).blocks : 0;
+  return columns * (blocks * speed->expand[tile / 4] + numbers * PANEL * sizeof(float) / speed->bytes);
+}
+
+static bool takes_windows(const onednn_plan_t *plan, int32_t tile, const onednn_shape_t *y, double inputs) {
+  double bytes = inputs * (double)y->dims[1] * AREA * sizeof(float);
+  return bytes >= least_windows && plan->constant_bytes >= least_constants &&
+         weights_cycles(tile, true, y, inputs) <= weights_cycles(tile, false, y, inputs);
+}
+
+static double winograd_cycles(const onednn_plan_t *plan, int32_t tile, const onednn_shape_t *y,
+                              double inputs) {
+  const speed_t *speed = speed_here();
   double outputs = (double)y->dims[1];
-  double least = 0.9 * direct_cycles(speed, (double)(y->dims[0] * y->dims[2] * y->dims[3]), inputs, outputs);
+  double products = (double)((tile + 2) * (tile + 2)) * inputs * ceil(outputs / PANEL) * PANEL;
+  double moves = (inputs * speed->in[tile / 4] + outputs * speed->out[tile / 4]) / speed->lanes;
+  return count_tiles(y, tile) * (products / (speed->products * speed->tiled) + moves) +
+         weights_cycles(tile, takes_windows(plan, tile, y, inputs), y, inputs);
+}
+
+static int32_t fastest_tile(const onednn_plan_t *plan, const onednn_shape_t *y, double inputs) {
+  double pixels = (double)(y->dims[0] * y->dims[2] * y->dims[3]);
+  double least = 0.9 * direct_cycles(speed_here(), pixels, inputs, (double)y->dims[1]);
   int32_t best = 0;
   for (int32_t tile = 2; tile <= 4; tile += 2) {
-    double cycles = winograd_cycles(speed, tile, count_tiles(y, tile), inputs, outputs);
+    double cycles = winograd_cycles(plan, tile, y, inputs);
     best = cycles < least ? tile : best;
     least = cycles < least ? cycles : least;
   }
@@ -77,7 +106,7 @@ int32_t onednn_winograd_tile(const onednn_plan_t *plan, const onednn_kernel_t *k
   if (form.layout == ONEDNN_FORM_WINOGRAD) {
     return form.skipped == 0 ? 4 : (form.skipped == 1 ? 2 : 0);
   }
-  return fastest_tile(&y, (double)w.dims[1]);
+  return fastest_tile(plan, &y, (double)w.dims[1]);
 }
 
 // ---- the step ----
@@ -190,18 +219,20 @@ static bool take_activation(const onednn_post_t *post, kernel_winograd_t *winogr
 static cleave_status_t fill_context(onednn_plan_t *plan, const onednn_step_request_t *request,
                                     const onednn_layout_t *layout, context_t *context) {
   onednn_shape_t x = onednn_layout_shape(&request->source.layout);
-  context->winograd = (kernel_winograd_t){.tile = request->tile,
-                                          .lanes = kernel_winograd_lanes(),
-                                          .images = x.dims[0],
-                                          .inputs = x.dims[1],
-                                          .outputs = request->shape.dims[1],
-                                          .top = request->top,
-                                          .left = request->left,
-                                          .x = image_of(&x, layout),
-                                          .y = image_of(&request->shape, layout),
-                                          .low = -INFINITY,
-                                          .high = INFINITY,
-                                          .slope = 1.0F};
+  context->winograd =
+      (kernel_winograd_t){.tile = request->tile,
+                          .lanes = kernel_winograd_lanes(),
+                          .images = x.dims[0],
+                          .inputs = x.dims[1],
+                          .outputs = request->shape.dims[1],
+                          .top = request->top,
+                          .left = request->left,
+                          .x = image_of(&x, layout),
+                          .y = image_of(&request->shape, layout),
+                          .low = -INFINITY,
+                          .high = INFINITY,
+                          .slope = 1.0F,
+                          .windows = takes_windows(plan, request->tile, &request->shape, (double)x.dims[1])};
   context->has_bias = request->has_bias;
   context->cut = kernel_winograd_cut(&context->winograd, plan->threads);
   context->scratch = kernel_winograd_scratch(&context->winograd, &context->cut);
@@ -210,12 +241,19 @@ static cleave_status_t fill_context(onednn_plan_t *plan, const onednn_step_reque
   return CLEAVE_OK;
 }
 
-static cleave_status_t pack(onednn_plan_t *plan, const onednn_step_request_t *request, onednn_tensor_t *out) {
+static cleave_status_t pack(onednn_plan_t *plan, const onednn_step_request_t *request, bool windows,
+                            onednn_tensor_t *out) {
   onednn_shape_t shape = onednn_layout_shape(&request->weights.layout);
-  int64_t side = request->tile + WINDOW - 1;
-  shape = (onednn_shape_t){.rank = 3, .dims = {shape.dims[0], side * side, shape.dims[1]}};
+  onednn_tensor_t weights = request->weights;
+  if (windows) {
+    shape = (onednn_shape_t){.rank = 3, .dims = {shape.dims[0], shape.dims[1], AREA}};
+    weights.layout = onednn_layout_plain(&shape);
+  } else {
+    int64_t side = request->tile + WINDOW - 1;
+    shape = (onednn_shape_t){.rank = 3, .dims = {shape.dims[0], side * side, shape.dims[1]}};
+  }
   out->layout = onednn_layout_panels(&shape);
-  return onednn_plan_pack(plan, &request->weights, out);
+  return onednn_plan_pack(plan, &weights, out);
 }
 
 cleave_status_t onednn_emit_winograd(onednn_plan_t *plan, const onednn_kernel_t *kernel,
@@ -231,7 +269,7 @@ cleave_status_t onednn_emit_winograd(onednn_plan_t *plan, const onednn_kernel_t 
   onednn_layout_t layout = layout_for(&request->source.layout, &request->shape);
   ONEDNN_TRY(fill_context(plan, request, &source, context));
   ONEDNN_TRY(onednn_plan_convert(plan, &request->source, &source, &arguments[0].tensor));
-  ONEDNN_TRY(pack(plan, request, &arguments[1].tensor));
+  ONEDNN_TRY(pack(plan, request, context->winograd.windows, &arguments[1].tensor));
   if (request->has_bias) {
     arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_BIAS, .tensor = request->bias};
   }

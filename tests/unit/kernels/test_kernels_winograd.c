@@ -66,6 +66,16 @@ static void points_of(int32_t tile, const double *line, int64_t stride, double *
   out[tile + 1] = line[2 * stride];
 }
 
+/* Windows as they are. */
+static void pack_windows(operands_t *o) {
+  const kernel_winograd_t *k = &o->winograd;
+  for (int64_t i = 0; i < k->outputs * k->inputs * AREA; i++) {
+    int64_t output = i / (k->inputs * AREA);
+    int64_t within = i % (k->inputs * AREA);
+    o->packed[(output / PANEL * k->inputs * AREA + within) * PANEL + output % PANEL] = o->w[i];
+  }
+}
+
 static void pack(operands_t *o) {
   const kernel_winograd_t *k = &o->winograd;
   const int32_t side = k->tile + 2;
@@ -124,6 +134,18 @@ static operands_t make(const sizes_t *narrow, int32_t lanes, int32_t tile, bool 
   pack(&o);
   o.data = (kernel_winograd_data_t){.x = o.x, .weights = o.packed, .y = o.y};
   return o;
+}
+
+/* The weights become windows. */
+static void take_windows(operands_t *o) {
+  const kernel_winograd_t *k = &o->winograd;
+  size_t count = (size_t)((k->outputs + PANEL - 1) / PANEL * k->inputs) * AREA * PANEL;
+  free(o->packed);
+  o->packed = calloc(count, sizeof(float)); /* whose end a sanitizer watches */
+  ck_assert_ptr_nonnull(o->packed);
+  o->data.weights = o->packed;
+  o->winograd.windows = true;
+  pack_windows(o);
 }
 
 static void release(operands_t *o) {
@@ -226,6 +248,30 @@ UNIT_TEST(convolves_images_of_any_size_and_padding) {
   with_all_lanes(check_sizes);
 }
 
+/* Transformed for each block of tiles, some inputs at a time: fewer, as many and more than these, and a part
+ * of them left at the end. */
+static void check_windows(int32_t lanes) {
+  static const sizes_t CASES[] = {{1, 8, 8, 1, 1, {1, 1, 1, 1}},
+                                  {2, 64, 40, 7, 6, {1, 1, 1, 1}},
+                                  {1, 72, 24, 14, 14, {1, 1, 1, 1}},
+                                  {1, 168, 16, 9, 8, {0, 1, 2, 0}},
+                                  {1, 16, 136, 40, 33, {1, 1, 1, 1}}};
+  for (size_t k = 0; k < sizeof CASES / sizeof CASES[0]; k++) {
+    for (int form = 0; form < 4; form++) {
+      operands_t o = make(&CASES[k], lanes, form % 2 == 0 ? 2 : 4, form / 2 == 1);
+      take_windows(&o);
+      o.data.bias = form / 2 == 0 ? o.bias : NULL;
+      o.data.sum = form / 2 == 1 ? o.sum : NULL;
+      run_and_expect(&o, tolerance_of(o.winograd.tile));
+      release(&o);
+    }
+  }
+}
+
+UNIT_TEST(transforms_windows_as_it_goes) {
+  with_all_lanes(check_windows);
+}
+
 static void check_activations(int32_t lanes) {
   static const sizes_t S = {1, 16, 24, 7, 9, {1, 1, 1, 1}};
   for (int form = 0; form < 16; form++) {
@@ -268,8 +314,11 @@ UNIT_TEST(adds_to_what_it_overwrites) {
 static void check_cuts(int32_t lanes) {
   static const sizes_t CASES[] = {
       {1, 16, 24, 40, 33, {1, 1, 1, 1}}, {2, 8, 264, 14, 14, {1, 1, 1, 1}}, {1, 16, 80, 7, 7, {1, 1, 1, 1}}};
-  for (size_t k = 0; k < sizeof CASES / sizeof CASES[0]; k++) {
-    operands_t o = make(&CASES[k], lanes, k % 2 == 0 ? 4 : 2, false);
+  for (size_t k = 0; k < 2 * sizeof CASES / sizeof CASES[0]; k++) {
+    operands_t o = make(&CASES[k / 2], lanes, k / 2 % 2 == 0 ? 4 : 2, false);
+    if (k % 2 == 1) {
+      take_windows(&o);
+    }
     float *alone = malloc(o.y_count * sizeof(float));
     ck_assert_ptr_nonnull(alone);
     run(&o, 1);
