@@ -2,9 +2,46 @@
 /* Open addressing with linear probing; the table is at most half full. */
 #include "base/strings.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/hash.h"
+
+struct cleave_string_texts {
+  atomic_uint references;
+  cleave_arena_t arena;
+  cleave_string_texts_t *before; /* of the set that this one began as a copy of; NULL */
+};
+
+static cleave_string_texts_t *retain_texts(cleave_string_texts_t *texts) {
+  if (texts != NULL) {
+    (void)atomic_fetch_add_explicit(&texts->references, 1, memory_order_relaxed);
+  }
+  return texts;
+}
+
+static void release_texts(cleave_string_texts_t *texts) {
+  while (texts != NULL && atomic_fetch_sub_explicit(&texts->references, 1, memory_order_acq_rel) == 1) {
+    cleave_string_texts_t *before = texts->before;
+    cleave_arena_deinit(&texts->arena);
+    cleave_free(texts);
+    texts = before;
+  }
+}
+
+/* What is added to a set goes into an arena of its own. */
+static cleave_status_t own_texts(cleave_strings_t *strings, cleave_error_t *error) {
+  if (strings->own != NULL && !strings->is_shared) {
+    return CLEAVE_OK;
+  }
+  cleave_string_texts_t *texts = cleave_allocate_zeroed(1, sizeof *texts);
+  CLEAVE_TRY_MEMORY(texts, error);
+  atomic_init(&texts->references, 1);
+  texts->before = strings->own;
+  strings->own = texts;
+  strings->is_shared = false;
+  return CLEAVE_OK;
+}
 
 static uint32_t text_hash(const char *text, size_t length) {
   return (uint32_t)cleave_hash_bytes(CLEAVE_HASH_SEED, text, length);
@@ -65,7 +102,8 @@ static cleave_status_t insert(cleave_strings_t *strings, const char *text, size_
   if (strings->count * 2 >= strings->slot_count) {
     CLEAVE_TRY(grow_slots(strings, error));
   }
-  char *copy = cleave_arena_copy_text(&strings->arena, text, length);
+  CLEAVE_TRY(own_texts(strings, error));
+  char *copy = cleave_arena_copy_text(&strings->own->arena, text, length);
   CLEAVE_TRY_MEMORY(copy, error);
   uint32_t slot = find_slot(strings, text, length, hash);
   strings->texts[strings->count] = copy;
@@ -106,8 +144,30 @@ cleave_string_t cleave_strings_find(const cleave_strings_t *strings, const char 
   return entry == 0 ? CLEAVE_STRING_NONE : (cleave_string_t){entry - 1};
 }
 
+cleave_status_t cleave_strings_copy(const cleave_strings_t *from, cleave_strings_t *to,
+                                    cleave_error_t *error) {
+  if (from->count == 0) {
+    return CLEAVE_OK;
+  }
+  cleave_strings_t copy = {.count = from->count, .capacity = from->count, .slot_count = from->slot_count};
+  copy.texts = cleave_allocate(copy.capacity, sizeof *copy.texts);
+  copy.hashes = cleave_allocate(copy.capacity, sizeof *copy.hashes);
+  copy.slots = cleave_allocate(copy.slot_count, sizeof *copy.slots);
+  if (copy.texts == NULL || copy.hashes == NULL || copy.slots == NULL) {
+    cleave_strings_deinit(&copy);
+    return cleave_error_out_of_memory(error);
+  }
+  memcpy(copy.texts, from->texts, copy.count * sizeof *copy.texts);
+  memcpy(copy.hashes, from->hashes, copy.count * sizeof *copy.hashes);
+  memcpy(copy.slots, from->slots, copy.slot_count * sizeof *copy.slots);
+  copy.own = retain_texts(from->own);
+  copy.is_shared = true;
+  *to = copy;
+  return CLEAVE_OK;
+}
+
 void cleave_strings_deinit(cleave_strings_t *strings) {
-  cleave_arena_deinit(&strings->arena);
+  release_texts(strings->own);
   cleave_free(strings->texts);
   cleave_free(strings->hashes);
   cleave_free(strings->slots);

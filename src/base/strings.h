@@ -12,11 +12,15 @@ typedef struct cleave_string {
 #define CLEAVE_STRING_EMPTY ((cleave_string_t){0})
 #define CLEAVE_STRING_NONE ((cleave_string_t){UINT32_MAX})
 
+/* Texts that a set and its copies hold together. */
+typedef struct cleave_string_texts cleave_string_texts_t;
+
 /* All zero is an empty set. */
 typedef struct cleave_strings {
-  cleave_arena_t arena;
-  const char **texts; /* by id */
-  uint32_t *hashes;   /* by id */
+  cleave_string_texts_t *own; /* that were added here, and what they lean on; NULL: none yet */
+  bool is_shared;             /* `own` are those of another set: what is added goes elsewhere */
+  const char **texts;         /* by id */
+  uint32_t *hashes;           /* by id */
   uint32_t count;
   uint32_t capacity;
   uint32_t *slots; /* id + 1, 0 = free; a power of two of them */
@@ -33,6 +37,10 @@ cleave_string_t cleave_strings_find(const cleave_strings_t *strings, const char 
 static inline const char *cleave_strings_text(const cleave_strings_t *strings, cleave_string_t string) {
   return string.index == 0 || string.index >= strings->count ? "" : strings->texts[string.index];
 }
+
+/* Makes the empty set `to` one with the same ids and the same texts, which either set holds: `from` may go
+ * first. It is only read: several threads may copy it at once. */
+CLEAVE_STATUS cleave_strings_copy(const cleave_strings_t *from, cleave_strings_t *to, cleave_error_t *error);
 
 void cleave_strings_deinit(cleave_strings_t *strings);
 

@@ -1,20 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copying record by record keeps every index; strings are added in the order of their ids, which keeps those.
+// Copying record by record keeps every index; names are shared.
 #include "graph/clone.h"
 
 #include <string.h>
-
-static cleave_status_t copy_strings(const cleave_strings_t *from, cleave_strings_t *to,
-                                    cleave_error_t *error) {
-  for (uint32_t k = 1; k < from->count; k++) {
-    cleave_string_t id;
-    CLEAVE_TRY(cleave_strings_add(to, from->texts[k], strlen(from->texts[k]), &id, error));
-    if (id.index != k) {
-      return cleave_error_set(error, CLEAVE_ERROR_INTERNAL, "string %u became %u in a copy", k, id.index);
-    }
-  }
-  return CLEAVE_OK;
-}
 
 static cleave_status_t copy_tensors(const cleave_graph_t *graph, cleave_graph_t *copy,
                                     cleave_error_t *error) {
@@ -72,7 +60,7 @@ static void bind_symbols(const cleave_graph_t *graph, const int64_t *sizes, size
 }
 
 static cleave_status_t copy_all(const cleave_graph_t *graph, cleave_graph_t *copy, cleave_error_t *error) {
-  CLEAVE_TRY(copy_strings(&graph->strings, &copy->strings, error));
+  CLEAVE_TRY(cleave_strings_copy(&graph->strings, &copy->strings, error));
   CLEAVE_TRY(copy_tensors(graph, copy, error));
   CLEAVE_TRY(copy_nodes(graph, copy, error));
   CLEAVE_TRY(copy_values(graph, copy, error));

@@ -60,11 +60,7 @@ void cleave_dims_destroy(cleave_dims_t *dims) {
 }
 
 static cleave_status_t copy_table(const cleave_dims_t *dims, cleave_dims_t *copy, cleave_error_t *error) {
-  for (uint32_t k = 1; k < dims->names.count; k++) {
-    cleave_string_t id;
-    CLEAVE_TRY(
-        cleave_strings_add(&copy->names, dims->names.texts[k], strlen(dims->names.texts[k]), &id, error));
-  }
+  CLEAVE_TRY(cleave_strings_copy(&dims->names, &copy->names, error));
   CLEAVE_ARRAY_COPY(&copy->expressions, &dims->expressions, error);
   CLEAVE_ARRAY_COPY(&copy->atoms, &dims->atoms, error);
   CLEAVE_ARRAY_COPY(&copy->symbol_atoms, &dims->symbol_atoms, error);
