@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #define CACHE_LINE ((size_t)64)
 #define LARGE_PAGE ((size_t)2 << 20)
@@ -118,10 +121,20 @@ void *cleave_allocate_aligned(size_t bytes) {
   void *memory = take(rounded, alignment);
 #ifdef MADV_HUGEPAGE
   if (memory != NULL && alignment == LARGE_PAGE && !has_allocator) {
-    (void)madvise(memory, rounded, MADV_HUGEPAGE);
+    // The last one, only if most of it is needed: all of it would be resident.
+    size_t large = (bytes + LARGE_PAGE / 2) & ~(LARGE_PAGE - 1);
+    (void)madvise(memory, large, MADV_HUGEPAGE);
   }
 #endif
   return memory;
+}
+
+void cleave_memory_trim(void) {
+#ifdef __GLIBC__
+  if (!has_allocator) {
+    (void)malloc_trim(0);
+  }
+#endif
 }
 
 char *cleave_copy_text(const char *text, size_t length) {

@@ -27,6 +27,10 @@ static inline bool cleave_size_add(size_t a, size_t b, size_t *out) {
   return !__builtin_add_overflow(a, b, out);
 }
 
+/* Gives memory that is free back to the system, where malloc would keep it for later. For programs: what runs
+ * beside cleave in a process has the same malloc. */
+void cleave_memory_trim(void);
+
 /* Memory that is kept from one use to the next for the whole process: `end` frees it when nobody in the
  * process uses cleave any more. Registering a function again changes nothing. Any thread. */
 void cleave_memory_at_end(void (*end)(void));

@@ -316,6 +316,7 @@ cleave_status_t cleave_job_compile(cleave_job_t *job, cleave_error_t *error) {
   cleave_status_t status = cleave_job_add_session(job, &job->session, error);
   cleave_common_progress(false);
   CLEAVE_TRY(status);
+  cleave_memory_trim();
   job->compile_ms = cleave_clock_ms(start, cleave_clock_now());
   return CLEAVE_OK;
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -89,6 +90,24 @@ static cleave_status_t push_numbers(int count, int *out_sum, cleave_error_t *err
   return CLEAVE_OK;
 }
 
+/* Where there are large pages: 64 KiB behind four of them do not make a fifth resident. */
+UNIT_TEST(a_small_rest_takes_no_large_page) {
+  enum { LARGE = 2 << 20, REST = 64 << 10, PIECE = 4096 };
+  static unsigned char resident[5 * LARGE / PIECE];
+  size_t bytes = 4 * (size_t)LARGE + REST;
+  size_t count = 0;
+  unsigned char *memory = cleave_allocate_aligned(bytes);
+  ck_assert_ptr_nonnull(memory);
+  memset(memory, 1, bytes);
+  if (sysconf(_SC_PAGESIZE) == PIECE && mincore(memory, 5 * (size_t)LARGE, resident) == 0) {
+    for (size_t k = 0; k < sizeof resident; k++) {
+      count += resident[k] & 1;
+    }
+    ck_assert_uint_le(count * PIECE, bytes + LARGE / 2);
+  }
+  cleave_free(memory);
+}
+
 UNIT_TEST(arrays_grow_and_keep_their_items) {
   int sum = 0;
   unit_ok(push_numbers(1000, &sum, e));
@@ -113,6 +132,36 @@ UNIT_TEST(equal_texts_have_one_id) {
   unit_ok(cleave_strings_add(&strings, "a\0b", 3, &again, e));
   ck_assert_str_eq(cleave_strings_text(&strings, again), "a");
   cleave_strings_deinit(&strings);
+}
+
+static cleave_string_t add_text(cleave_strings_t *strings, const char *text) {
+  cleave_string_t id = CLEAVE_STRING_NONE;
+  unit_ok(cleave_strings_add(strings, text, strlen(text), &id, e));
+  return id;
+}
+
+UNIT_TEST(copies_of_a_set_share_its_texts_and_outlive_it) {
+  cleave_strings_t first = {0};
+  cleave_strings_t second = {0};
+  cleave_strings_t third = {0};
+  unit_ok(cleave_strings_copy(&first, &second, e));
+  ck_assert_uint_eq(second.count, 0);
+  cleave_string_t a = add_text(&first, "a");
+  unit_ok(cleave_strings_copy(&first, &second, e));
+  ck_assert_ptr_eq(cleave_strings_text(&second, a), cleave_strings_text(&first, a));
+  // What is added to either is not in the other one.
+  cleave_string_t b = add_text(&second, "b");
+  cleave_string_t c = add_text(&first, "c");
+  ck_assert_uint_eq(b.index, c.index);
+  ck_assert_uint_eq(add_text(&second, "a").index, a.index);
+  ck_assert_uint_eq(cleave_strings_find(&first, "b", 1).index, UINT32_MAX);
+  unit_ok(cleave_strings_copy(&second, &third, e));
+  cleave_strings_deinit(&first);
+  cleave_strings_deinit(&second);
+  ck_assert_str_eq(cleave_strings_text(&third, a), "a");
+  ck_assert_str_eq(cleave_strings_text(&third, b), "b");
+  ck_assert_uint_eq(add_text(&third, "d").index, b.index + 1);
+  cleave_strings_deinit(&third);
 }
 
 UNIT_TEST(a_set_of_keys_has_what_was_added) {
