@@ -35,6 +35,9 @@ typedef struct winograd_weights {
   int64_t panels;
 } winograd_weights_t;
 
+/* Tiles for which transformed weights are better not written to memory. */
+enum { WINOGRAD_FEW = 4 };
+
 typedef struct winograd_loops {
   void (*gather)(const kernel_winograd_t *winograd, const float *x, const winograd_tiles_t *tiles);
   /* Transforms windows of `inputs` inputs and a panel, [inputs, 9, 16], into points `apart` from each other.
@@ -44,6 +47,10 @@ typedef struct winograd_loops {
   /* The products of a panel follow those of the one before; those of later inputs are added. */
   void (*multiply)(const kernel_winograd_t *winograd, const winograd_tiles_t *tiles,
                    const winograd_products_t *products, const winograd_weights_t *weights);
+  /* With a panel of windows, all inputs, and at most WINOGRAD_FEW tiles of 4x4; or NULL. `end`: of the
+   * windows of all panels. */
+  void (*multiply_few)(const kernel_winograd_t *winograd, const winograd_tiles_t *tiles,
+                       const winograd_products_t *products, const float *windows, const float *end);
   /* Writes the results of those tiles, and of the outputs of a panel. */
   void (*scatter)(const kernel_winograd_t *winograd, const winograd_products_t *products, int64_t panel);
 } winograd_loops_t;

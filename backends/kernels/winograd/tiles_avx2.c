@@ -33,4 +33,5 @@ static void multiply(const kernel_winograd_t *winograd, const winograd_tiles_t *
   }
 }
 
+#define MULTIPLY_FEW NULL
 #include "kernels/winograd/tiles.inc"

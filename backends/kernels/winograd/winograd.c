@@ -37,13 +37,17 @@ static int64_t count_points(const kernel_winograd_t *winograd) {
   return (winograd->tile + WINDOW - 1) * (int64_t)(winograd->tile + WINDOW - 1);
 }
 
+bool kernel_winograd_is_few(const kernel_winograd_t *winograd) {
+  return winograd->lanes == LANES_AVX512 && winograd->tile == 4 && count_tiles(winograd) <= WINOGRAD_FEW;
+}
+
 kernel_winograd_cut_t kernel_winograd_cut(const kernel_winograd_t *winograd, int32_t threads) {
   int64_t tiles = count_tiles(winograd);
   int64_t panels = quotient_up(winograd->outputs, PANEL);
   int64_t block = (winograd->lanes == LANES_AVX512 ? BLOCK_WIDE : BLOCK) / count_points(winograd);
   kernel_winograd_cut_t cut = {.blocks = quotient_up(tiles, block), .parts = 1};
   if (threads > 1 && cut.blocks < 16 * threads && cut.blocks % threads != 0) {
-    if (winograd->outputs >= WIDE || tiles < 2 * threads) {
+    if (winograd->outputs >= WIDE || tiles < 2 * threads || kernel_winograd_is_few(winograd)) {
       cut.parts = panels < threads ? panels : threads;
     } else {
       cut.blocks = quotient_up(cut.blocks, threads) * threads;
@@ -121,8 +125,25 @@ static void multiply_windows(const work_t *work, const winograd_products_t *prod
   }
 }
 
+// Windows that are transformed in registers.
+static void multiply_few(const work_t *work, const winograd_products_t *products, int64_t panel,
+                         int64_t panels) {
+  const kernel_winograd_t *winograd = work->winograd;
+  const int64_t stride = winograd->inputs * AREA * PANEL;
+  const float *end = products->data->weights + quotient_up(winograd->outputs, PANEL) * stride;
+  winograd_products_t part = *products;
+  for (int64_t k = 0; k < panels; k++, part.from += count_points(winograd) * part.apart) {
+    work->loops->multiply_few(winograd, work->tiles, &part, products->data->weights + (panel + k) * stride,
+                              end);
+  }
+}
+
 static void multiply(const work_t *work, const winograd_products_t *products, int64_t panel, int64_t panels) {
   const int64_t points = count_points(work->winograd);
+  if (work->winograd->windows && kernel_winograd_is_few(work->winograd)) {
+    multiply_few(work, products, panel, panels);
+    return;
+  }
   if (work->winograd->windows) {
     winograd_products_t part = *products;
     int64_t step = panels_at_once(work->winograd);

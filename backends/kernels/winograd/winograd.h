@@ -67,6 +67,9 @@ typedef struct kernel_winograd_data {
 /* The most lanes that this processor runs; those of AVX2 run with AVX-512, too. 0: none. */
 int32_t kernel_winograd_lanes(void);
 
+/* Are there so few tiles that windows are best: they are transformed in registers, for all tiles at once? */
+bool kernel_winograd_is_few(const kernel_winograd_t *winograd);
+
 /* How the work is cut for so many threads: units of work, none of which depends on another. */
 typedef struct kernel_winograd_cut {
   int64_t tiles;  /* of a block */

@@ -19,8 +19,9 @@ static const size_t least_constants = (size_t)64 << 20;
 
 // Cycles of one core, as measured: multiplications a cycle, the shares of it that direct convolutions and
 // products of tiles reach; moving `lanes` channels of a tile of 2x2 and 4x4 in and out; transforming the
-// windows of a channel and 16 outputs; bytes of weights a cycle of one of two threads. Direct convolutions of
-// AVX-512 stand for what oneDNN chooses, which may be an algorithm of Winograd's, too.
+// windows of a channel and 16 outputs, or those of few tiles with reading them; bytes of weights a cycle of
+// one of two threads. Direct convolutions of AVX-512 stand for what oneDNN chooses, which may be an algorithm
+// of Winograd's, too.
 typedef struct speed {
   int32_t lanes;
   double products;
@@ -29,11 +30,12 @@ typedef struct speed {
   double in[2];
   double out[2];
   double expand[2];
+  double few;
   double bytes;
 } speed_t;
 
-static const speed_t zen3 = {8, 16, 0.93, 0.9, {80, 250}, {60, 160}, {100, 150}, 2};
-static const speed_t zen5 = {16, 32, 1.2, 0.85, {60, 200}, {50, 150}, {80, 100}, 6};
+static const speed_t zen3 = {8, 16, 0.93, 0.9, {80, 250}, {60, 160}, {100, 150}, 0, 2};
+static const speed_t zen5 = {16, 32, 1.2, 0.85, {60, 200}, {50, 150}, {80, 100}, 100, 6};
 
 static const speed_t *speed_here(void) {
   return kernel_winograd_lanes() == zen5.lanes ? &zen5 : &zen3;
@@ -48,15 +50,22 @@ static double count_tiles(const onednn_shape_t *y, int32_t tile) {
   return (double)y->dims[0] * ceil((double)y->dims[2] / tile) * ceil((double)y->dims[3] / tile);
 }
 
+static kernel_winograd_t results_of(int32_t tile, const onednn_shape_t *y) {
+  return (kernel_winograd_t){.tile = tile,
+                             .lanes = kernel_winograd_lanes(),
+                             .images = y->dims[0],
+                             .outputs = y->dims[1],
+                             .y = {.height = y->dims[2], .width = y->dims[3]}};
+}
+
 // Reading transformed weights, or windows that are transformed for each block of tiles.
 static double weights_cycles(int32_t tile, bool windows, const onednn_shape_t *y, double inputs) {
   const speed_t *speed = speed_here();
-  const kernel_winograd_t winograd = {.tile = tile,
-                                      .lanes = speed->lanes,
-                                      .images = y->dims[0],
-                                      .outputs = y->dims[1],
-                                      .y = {.height = y->dims[2], .width = y->dims[3]}};
+  const kernel_winograd_t winograd = results_of(tile, y);
   double columns = inputs * ceil((double)y->dims[1] / PANEL);
+  if (windows && kernel_winograd_is_few(&winograd)) {
+    return columns * speed->few;
+  }
   double numbers = windows ? AREA : (double)((tile + 2) * (tile + 2));
   double blocks = windows ? (double)kernel_winograd_cut(&winograd, 1).blocks : 0;
   return columns * (blocks * speed->expand[tile / 4] + numbers * PANEL * sizeof(float) / speed->bytes);
@@ -64,6 +73,10 @@ static double weights_cycles(int32_t tile, bool windows, const onednn_shape_t *y
 
 static bool takes_windows(const onednn_plan_t *plan, int32_t tile, const onednn_shape_t *y, double inputs) {
   double bytes = inputs * (double)y->dims[1] * AREA * sizeof(float);
+  const kernel_winograd_t winograd = results_of(tile, y);
+  if (kernel_winograd_is_few(&winograd)) {
+    return true;
+  }
   return bytes >= least_windows && plan->constant_bytes >= least_constants &&
          weights_cycles(tile, true, y, inputs) <= weights_cycles(tile, false, y, inputs);
 }

@@ -249,13 +249,12 @@ UNIT_TEST(convolves_images_of_any_size_and_padding) {
 }
 
 /* Transformed for each block of tiles, some inputs at a time: fewer, as many and more than these, and a part
- * of them left at the end. */
+ * of them left at the end; in registers for one to four tiles. */
 static void check_windows(int32_t lanes) {
-  static const sizes_t CASES[] = {{1, 8, 8, 1, 1, {1, 1, 1, 1}},
-                                  {2, 64, 40, 7, 6, {1, 1, 1, 1}},
-                                  {1, 72, 24, 14, 14, {1, 1, 1, 1}},
-                                  {1, 168, 16, 9, 8, {0, 1, 2, 0}},
-                                  {1, 16, 136, 40, 33, {1, 1, 1, 1}}};
+  static const sizes_t CASES[] = {{1, 8, 8, 1, 1, {1, 1, 1, 1}},      {2, 64, 40, 7, 6, {1, 1, 1, 1}},
+                                  {1, 72, 24, 14, 14, {1, 1, 1, 1}},  {1, 168, 16, 9, 8, {0, 1, 2, 0}},
+                                  {1, 16, 136, 40, 33, {1, 1, 1, 1}}, {1, 24, 40, 7, 6, {1, 1, 1, 1}},
+                                  {3, 8, 24, 3, 4, {1, 1, 1, 1}},     {1, 40, 16, 8, 4, {1, 1, 1, 1}}};
   for (size_t k = 0; k < sizeof CASES / sizeof CASES[0]; k++) {
     for (int form = 0; form < 4; form++) {
       operands_t o = make(&CASES[k], lanes, form % 2 == 0 ? 2 : 4, form / 2 == 1);
