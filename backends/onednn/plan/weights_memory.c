@@ -146,23 +146,22 @@ static cleave_status_t leave_slab(onednn_plan_t *plan, uint32_t index) {
   return CLEAVE_OK;
 }
 
-// Constants that steps do not read where they lie: vectors were read for scales, and the system mapped much
-// of the file around them.
+// Constants that no buffer stands for were read for scales and the like, and the system mapped much of the
+// file around them.
 static cleave_status_t leave_rest(const onednn_plan_t *plan) {
   const cleave_value_view_t *values = plan->region->values;
   uint32_t count = plan->analysis->expansion.given_values;
-  bool *stays = kernel_arena_allocate(plan->arena, count, sizeof(*stays));
-  if (stays == NULL) {
+  bool *has_buffer = kernel_arena_allocate(plan->arena, count, sizeof(*has_buffer));
+  if (has_buffer == NULL) {
     return onednn_plan_out_of_memory(plan);
   }
   for (uint32_t b = 0; b < plan->buffer_count; b++) {
-    const onednn_buffer_t *buffer = &plan->buffers[b];
-    if (buffer->source != NULL && is_read(buffer) && buffer->data == buffer->source->tensor.data) {
-      stays[buffer->source - values] = true;
+    if (plan->buffers[b].source != NULL) {
+      has_buffer[plan->buffers[b].source - values] = true;
     }
   }
   for (uint32_t v = 0; v < count; v++) {
-    if (onednn_is_constant(&values[v]) && !stays[v]) {
+    if (onednn_is_constant(&values[v]) && !has_buffer[v]) {
       onednn_plan_leave(plan, values[v].tensor.data, bytes_of(&values[v]));
     }
   }

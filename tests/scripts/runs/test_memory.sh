@@ -137,6 +137,7 @@ if "$program" backends | grep -q '^ *onednn '; then
   done
   bounded "weights of 36 MiB of a convolution" deep 36
   stored "weights of 72 MiB of convolutions" deeper 72 --backend onednn
+  check "their numbers" 0 'all outputs match' "$program" run "$folder/deeper.onnx" --backend onednn --verify --threads 2 --warmup 0 --repeat 1
   stored "vectors of 31 MiB" scaled 31 --rules "$folder/scaled_rules.lua"
 fi
 finish

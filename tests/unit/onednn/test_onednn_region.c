@@ -125,6 +125,23 @@ UNIT_TEST(computes_by_tiles_what_follows_a_convolution) {
   }
 }
 
+/* At most four tiles read windows, which pays where oneDNN has other code, too. */
+UNIT_TEST(computes_small_images_by_tiles) {
+  static const char *const sizes[] = {"7,7", "8,8", "4,4", "5,4"};
+  const bool is_wide = kernel_instructions(KERNEL_AVX512) == KERNEL_AVX512;
+  char text[512];
+  char labels[1024];
+  for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+    (void)snprintf(text, sizeof(text),
+                   "x [1,48,%s] = input\nw [80,48,3,3] = random\nb [80] = random\n{\n"
+                   "y [1,80,%s] = Conv(x, w, b) pads=[1,1,1,1]\nz [1,80,%s] = Relu(y)\n}",
+                   sizes[k], sizes[k], sizes[k]);
+    onednn_case(text, 1e-4);
+    read_labels(text, labels, sizeof(labels));
+    ck_assert_msg(!is_wide || onednn_occurrences(labels, "winograd 4x4") == 1, "%s\n%s", text, labels);
+  }
+}
+
 /* Kernels of our own for AVX-512 compute them with all that follows, in either order of channels. */
 UNIT_TEST(computes_one_pixel_and_one_channel_by_own_kernels) {
   static const char *const posts[] = {
