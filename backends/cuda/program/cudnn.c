@@ -30,34 +30,41 @@ static int32_t type_of(cleave_dtype_t dtype) {
 
 /* ---- descriptions; each gives cuDNN's status ---- */
 
-/* With channels last if `is_last` says so, for which dims are N, C and the places all the same. */
-static int32_t describe_tensor(const cuda_dnn_t *dnn, int32_t type, bool is_last, int32_t rank,
-                               const int32_t *dims, cuda_dnn_tensor_t *out_tensor) {
+/* Of dense tensors whose dims are N, C and the places, whatever their order in memory. */
+typedef struct format {
+  int32_t type;
+  int32_t rank;
+  bool is_last; /* channels */
+} format_t;
+
+static int32_t describe_tensor(const cuda_dnn_t *dnn, const format_t *format, const int32_t *dims,
+                               cuda_dnn_tensor_t *out_tensor) {
   int32_t strides[CLEAVE_MAX_RANK];
-  int32_t stride = is_last ? dims[1] : 1;
-  for (int32_t d = rank - 1; d >= 0; d--) {
-    bool is_inner = is_last && d == 1;
+  int32_t stride = format->is_last ? dims[1] : 1;
+  for (int32_t d = format->rank - 1; d >= 0; d--) {
+    bool is_inner = format->is_last && d == 1;
     strides[d] = is_inner ? 1 : stride;
     stride *= is_inner ? 1 : dims[d];
   }
   int32_t result = dnn->tensor_create(out_tensor);
-  return result != 0 ? result : dnn->tensor_set(*out_tensor, type, rank, dims, strides);
+  return result != 0 ? result : dnn->tensor_set(*out_tensor, format->type, format->rank, dims, strides);
 }
 
-static int32_t describe_pair(const cuda_dnn_t *dnn, int32_t type, bool is_last, int32_t rank,
-                             const int32_t *x, const int32_t *y, cuda_ready_t *ready) {
-  int32_t result = describe_tensor(dnn, type, is_last, rank, x, &ready->x);
-  return result != 0 ? result : describe_tensor(dnn, type, is_last, rank, y, &ready->y);
+static int32_t describe_pair(const cuda_dnn_t *dnn, const format_t *format, const int32_t *x,
+                             const int32_t *y, cuda_ready_t *ready) {
+  int32_t result = describe_tensor(dnn, format, x, &ready->x);
+  return result != 0 ? result : describe_tensor(dnn, format, y, &ready->y);
 }
 
 /* One element for each of the channels. */
 static int32_t describe_channels(const cuda_dnn_t *dnn, int32_t type, int32_t rank, int32_t count,
                                  cuda_ready_t *ready) {
+  const format_t format = {type, rank, false};
   int32_t dims[CLEAVE_MAX_RANK];
   for (int32_t d = 0; d < rank; d++) {
     dims[d] = d == 1 ? count : 1;
   }
-  return describe_tensor(dnn, type, false, rank, dims, &ready->channels);
+  return describe_tensor(dnn, &format, dims, &ready->channels);
 }
 
 static int32_t describe_epilogue(const cuda_dnn_t *dnn, const cuda_convolution_t *self, cuda_ready_t *ready) {
@@ -76,10 +83,11 @@ static int32_t describe_convolution(const cuda_dnn_t *dnn, const cuda_convolutio
   int32_t math = is_short          ? CUDA_DNN_MATH_TENSOR
                  : self->uses_tf32 ? CUDA_DNN_MATH_DEFAULT
                                    : CUDA_DNN_MATH_FMA;
-  int32_t format = self->is_last ? CUDA_DNN_CHANNELS_LAST : CUDA_DNN_ROW_MAJOR;
-  int32_t result = describe_pair(dnn, type, self->is_last, rank, self->x, self->y, ready);
+  int32_t order = self->is_last ? CUDA_DNN_CHANNELS_LAST : CUDA_DNN_ROW_MAJOR;
+  const format_t format = {type, rank, self->is_last};
+  int32_t result = describe_pair(dnn, &format, self->x, self->y, ready);
   result = result != 0 ? result : dnn->filter_create(&ready->w);
-  result = result != 0 ? result : dnn->filter_set(ready->w, type, format, rank, self->w);
+  result = result != 0 ? result : dnn->filter_set(ready->w, type, order, rank, self->w);
   result = result != 0 ? result : dnn->convolution_create(&ready->convolution);
   result = result != 0 ? result
                        : dnn->convolution_set(ready->convolution, self->spatial, self->pads, self->strides,
@@ -92,8 +100,8 @@ static int32_t describe_convolution(const cuda_dnn_t *dnn, const cuda_convolutio
 
 static int32_t describe_pooling(const cuda_dnn_t *dnn, const cuda_pooling_t *self, cuda_ready_t *ready) {
   int32_t mode = self->counts_border ? CUDA_DNN_AVERAGE_OF_WINDOW : CUDA_DNN_AVERAGE_OF_INSIDE;
-  int32_t result =
-      describe_pair(dnn, type_of(self->dtype), false, self->spatial + 2, self->x, self->y, ready);
+  const format_t format = {type_of(self->dtype), self->spatial + 2, false};
+  int32_t result = describe_pair(dnn, &format, self->x, self->y, ready);
   result = result != 0 ? result : dnn->pooling_create(&ready->pooling);
   return result != 0 ? result
                      : dnn->pooling_set(ready->pooling, mode, CUDA_DNN_PROPAGATE_NAN, self->spatial,
@@ -102,7 +110,8 @@ static int32_t describe_pooling(const cuda_dnn_t *dnn, const cuda_pooling_t *sel
 
 static int32_t describe_norm(const cuda_dnn_t *dnn, const cuda_norm_t *self, cuda_ready_t *ready) {
   const int32_t dims[4] = {self->images, self->channels, self->places, 1};
-  int32_t result = describe_tensor(dnn, type_of(self->dtype), false, 4, dims, &ready->x);
+  const format_t format = {type_of(self->dtype), 4, false};
+  int32_t result = describe_tensor(dnn, &format, dims, &ready->x);
   int32_t type = self->dtype == CLEAVE_DTYPE_F64 ? CUDA_DNN_F64 : CUDA_DNN_F32;
   return result != 0 ? result : describe_channels(dnn, type, 4, self->channels, ready);
 }
