@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walk over a region: nodes and fusions in an order in which each comes behind what it reads.
+// The walk over a region, node by node and fusion by fusion.
 #include "emit.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/convert.h"
@@ -90,70 +89,24 @@ static cleave_status_t emit_fusion(cuda_plan_t *plan, const uint32_t *nodes, uin
   return cuda_emit_fused_product(plan, nodes, count);
 }
 
-/* ---- the order ---- */
-
-/* What is done as one: a fusion, or a node that is in none. */
-typedef struct walk {
-  cuda_plan_t *plan;
-  bool *is_done; /* per node */
-} walk_t;
-
-static bool is_ready(const walk_t *walk, const uint32_t *nodes, uint32_t count, uint32_t fusion) {
-  const cleave_region_view_t *region = walk->plan->region;
-  for (uint32_t k = 0; k < count; k++) {
-    const cleave_node_view_t *node = &region->nodes[nodes[k]];
-    for (uint32_t i = 0; i < node->input_count; i++) {
-      uint32_t producer =
-          node->inputs[i] == CLEAVE_INDEX_NONE ? CLEAVE_INDEX_NONE : region->values[node->inputs[i]].producer;
-      bool is_inside = producer != CLEAVE_INDEX_NONE && fusion != CLEAVE_INDEX_NONE &&
-                       region->nodes[producer].fusion == fusion;
-      if (producer != CLEAVE_INDEX_NONE && !is_inside && !walk->is_done[producer]) {
-        return false;
-      }
-    }
-  }
-  return true;
-}
-
-static cleave_status_t do_ready(walk_t *walk, uint32_t index, bool *out_did) {
-  const cleave_region_view_t *region = walk->plan->region;
-  uint32_t fusion = region->nodes[index].fusion;
-  bool is_fused = fusion != CLEAVE_INDEX_NONE && fusion < region->fusion_count;
-  const uint32_t *nodes = is_fused ? region->fusions[fusion].nodes : &index;
-  uint32_t count = is_fused ? region->fusions[fusion].node_count : 1;
-  if (walk->is_done[index] || !is_ready(walk, nodes, count, is_fused ? fusion : CLEAVE_INDEX_NONE)) {
-    return CLEAVE_OK;
-  }
-  walk->plan->fusion = is_fused ? fusion : CLEAVE_INDEX_NONE;
-  CUDA_TRY(is_fused ? emit_fusion(walk->plan, nodes, count) : emit_node(walk->plan, index));
-  for (uint32_t k = 0; k < count; k++) {
-    walk->is_done[nodes[k]] = true;
-  }
-  *out_did = true;
-  return CLEAVE_OK;
-}
+/* ---- all ---- */
 
 cleave_status_t cuda_emit_region(cuda_plan_t *plan) {
   const cleave_region_view_t *region = plan->region;
-  walk_t walk = {.plan = plan, .is_done = calloc((size_t)region->node_count + 1, sizeof(bool))};
-  cleave_status_t status = walk.is_done == NULL ? cuda_plan_no_memory(plan) : CLEAVE_OK;
-  for (bool did = true; did && status == CLEAVE_OK;) {
-    did = false;
-    for (uint32_t k = 0; k < region->node_count && status == CLEAVE_OK; k++) {
-      status = do_ready(&walk, k, &did);
-    }
+  const uint32_t *units = NULL;
+  uint32_t count = 0;
+  CUDA_TRY(cuda_plan_order(plan, &units, &count));
+  for (uint32_t k = 0; k < count; k++) {
+    bool is_fused = units[k] < region->fusion_count;
+    plan->fusion = is_fused ? units[k] : CLEAVE_INDEX_NONE;
+    const cleave_fusion_view_t *fusion = is_fused ? &region->fusions[units[k]] : NULL;
+    CUDA_TRY(is_fused ? emit_fusion(plan, fusion->nodes, fusion->node_count)
+                      : emit_node(plan, units[k] - region->fusion_count));
   }
-  for (uint32_t k = 0; k < region->node_count && status == CLEAVE_OK; k++) {
-    if (!walk.is_done[k]) {
-      status = cuda_fail(plan->message, CLEAVE_ERROR_INVALID_ARGUMENT, CLEAVE_REASON_NONE,
-                         "the region has a cycle through node %u", (unsigned)k);
-    }
+  for (uint32_t k = 0; k < region->output_count; k++) {
+    CUDA_TRY(cuda_layout_need(plan, region->outputs[k]));
   }
-  free(walk.is_done);
-  for (uint32_t k = 0; k < region->output_count && status == CLEAVE_OK; k++) {
-    status = cuda_layout_need(plan, region->outputs[k]);
-  }
-  return status == CLEAVE_OK ? cuda_plan_finish(plan) : status;
+  return cuda_plan_finish(plan);
 }
 
 /* ---- where sizes are not known ---- */

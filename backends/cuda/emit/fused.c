@@ -23,22 +23,12 @@ bool cuda_is_product(const cleave_node_view_t *node) {
 
 /* Whether the only reader of the value is the first node that is left. */
 static bool has_one_reader(const fused_t *self) {
-  const cleave_region_view_t *region = self->plan->region;
-  uint32_t readers = 0;
-  for (uint32_t n = 0; n < region->node_count; n++) {
-    for (uint32_t i = 0; i < region->nodes[n].input_count; i++) {
-      readers += region->nodes[n].inputs[i] == self->value;
-    }
-  }
-  for (uint32_t k = 0; k < region->output_count; k++) {
-    readers += region->outputs[k] == self->value;
-  }
-  const cleave_node_view_t *next = self->count > 0 ? &region->nodes[self->nodes[0]] : NULL;
+  const cleave_node_view_t *next = self->count > 0 ? &self->plan->region->nodes[self->nodes[0]] : NULL;
   bool reads = false;
   for (uint32_t i = 0; next != NULL && i < next->input_count; i++) {
     reads = reads || next->inputs[i] == self->value;
   }
-  return readers == 1 && reads;
+  return reads && self->plan->readers[self->value] == 1;
 }
 
 static void take_next(fused_t *self) {
@@ -171,52 +161,24 @@ static cleave_status_t fold_norm(fused_t *self, uint32_t *out_w, uint32_t *out_b
   return status;
 }
 
-/* The nodes that are left, behind an Add of the bias: slot `raw` is the convolution without it. */
+/* The nodes that are left, behind an Add of the bias: slot `raw` is the convolution without it. While they
+ * are lowered, the plan has no values of its own: all of them are the part's. */
 static cleave_status_t lower_biased(const fused_t *self, uint32_t raw, uint32_t bias) {
-  const cleave_region_view_t *source = self->plan->region;
-  cleave_region_view_t region = *source;
-  uint32_t values = source->value_count;
-  const cleave_tensor_view_t *y = cuda_tensor(self->plan, self->value);
-  cleave_value_view_t *value_views = calloc((size_t)values + 2, sizeof *value_views);
-  cleave_node_view_t *node_views = calloc((size_t)source->node_count + 1, sizeof *node_views);
-  uint32_t *nodes = calloc((size_t)self->count + 1, sizeof *nodes);
-  const uint32_t inputs[2] = {values, values + 1};
-  const uint32_t extra[2] = {raw, bias};
-  int64_t dims[CLEAVE_MAX_RANK];
-  cleave_status_t status = value_views == NULL || node_views == NULL || nodes == NULL
-                               ? cuda_plan_no_memory(self->plan)
-                               : CLEAVE_OK;
+  cuda_plan_t *plan = self->plan;
+  const cleave_region_view_t *whole = plan->region;
+  cleave_region_view_t without = *whole;
+  const cuda_bias_t call = {
+      .nodes = self->nodes, .count = self->count, .value = self->value, .raw = raw, .bias = bias};
+  kernel_arena_t arena = {0};
+  cuda_part_t part;
+  cleave_status_t status = cuda_plan_part(plan, &call, &arena, &part);
   if (status == CLEAVE_OK) {
-    for (int32_t d = 0; d < y->rank; d++) {
-      dims[d] = d == 1 ? y->dims[1] : 1;
-    }
-    memcpy(value_views, source->values, values * sizeof *value_views);
-    memcpy(node_views, source->nodes, source->node_count * sizeof *node_views);
-    value_views[values] = source->values[self->value];
-    value_views[values].producer = CLEAVE_INDEX_NONE;
-    value_views[values + 1] = value_views[values];
-    value_views[values + 1].tensor.dims = dims;
-    node_views[source->node_count] = (cleave_node_view_t){.size = sizeof *node_views,
-                                                          .op = "Add",
-                                                          .domain = "",
-                                                          .name = "",
-                                                          .opset_version = 14,
-                                                          .input_count = 2,
-                                                          .output_count = 1,
-                                                          .inputs = inputs,
-                                                          .outputs = &self->value,
-                                                          .fusion = CLEAVE_INDEX_NONE};
-    nodes[0] = source->node_count;
-    memcpy(nodes + 1, self->nodes, self->count * sizeof *nodes);
-    region.values = value_views;
-    region.nodes = node_views;
-    region.value_count = values + 2;
-    region.node_count = source->node_count + 1;
-    status = cuda_emit_lowered(self->plan, &region, nodes, self->count + 1, extra);
+    without.value_count = 0;
+    plan->region = &without;
+    status = cuda_emit_lowered(plan, &part.region, part.nodes, part.region.node_count, part.slots);
+    plan->region = whole;
   }
-  free(value_views);
-  free(node_views);
-  free(nodes);
+  kernel_arena_free(&arena);
   return status;
 }
 

@@ -64,6 +64,26 @@ static cleave_status_t new_slot(cuda_plan_t *plan, cuda_slot_t slot, uint32_t *o
   return CLEAVE_OK;
 }
 
+static cleave_status_t count_readers(cuda_plan_t *plan) {
+  const cleave_region_view_t *region = plan->region;
+  plan->readers = cuda_plan_allocate(plan, region->value_count, sizeof *plan->readers);
+  if (plan->readers == NULL) {
+    return cuda_plan_no_memory(plan);
+  }
+  for (uint32_t n = 0; n < region->node_count; n++) {
+    const cleave_node_view_t *node = &region->nodes[n];
+    for (uint32_t i = 0; i < node->input_count; i++) {
+      if (node->inputs[i] != CLEAVE_INDEX_NONE) {
+        plan->readers[node->inputs[i]]++;
+      }
+    }
+  }
+  for (uint32_t k = 0; k < region->output_count; k++) {
+    plan->readers[region->outputs[k]]++;
+  }
+  return CLEAVE_OK;
+}
+
 cleave_status_t cuda_plan_init(cuda_plan_t *plan, const cleave_region_view_t *region,
                                cuda_plan_options_t options, cleave_message_t *message) {
   *plan = (cuda_plan_t){.region = region, .options = options, .message = message};
@@ -89,7 +109,7 @@ cleave_status_t cuda_plan_init(cuda_plan_t *plan, const cleave_region_view_t *re
       slot->index = k;
     }
   }
-  return CLEAVE_OK;
+  return count_readers(plan);
 }
 
 cleave_status_t cuda_plan_scratch(cuda_plan_t *plan, int64_t bytes, uint32_t *out_slot) {
@@ -169,71 +189,5 @@ cleave_status_t cuda_plan_copy(cuda_plan_t *plan, cuda_pointer_t from, cuda_poin
   }
   CUDA_TRY(cuda_plan_step(plan, CUDA_STEP_COPY, "copy", pointers, 2, &step));
   step->bytes = bytes;
-  return CLEAVE_OK;
-}
-
-/* ---- the end ---- */
-
-static int64_t round_up(int64_t bytes) {
-  return (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
-}
-
-/* The lowest place that is free while the slot is needed; slots before it are placed. */
-static int64_t find_place(const cuda_plan_t *plan, uint32_t index) {
-  const cuda_slot_t *slot = &plan->slots[index];
-  int64_t place = 0;
-  bool moved = true;
-  while (moved) {
-    moved = false;
-    for (uint32_t k = 0; k < index; k++) {
-      const cuda_slot_t *other = &plan->slots[k];
-      bool meets = other->kind == CUDA_SLOT_MEMORY && other->first != UINT32_MAX &&
-                   other->first <= slot->last && slot->first <= other->last;
-      if (meets && place < other->offset + round_up(other->bytes) &&
-          other->offset < place + round_up(slot->bytes)) {
-        place = other->offset + round_up(other->bytes);
-        moved = true;
-      }
-    }
-  }
-  return place;
-}
-
-void cuda_plan_share_memory(cuda_plan_t *plan) {
-  plan->workspace_bytes = 0;
-  for (uint32_t k = 0; k < plan->slot_count; k++) {
-    cuda_slot_t *slot = &plan->slots[k];
-    if (slot->kind == CUDA_SLOT_MEMORY && slot->first != UINT32_MAX) {
-      slot->offset = find_place(plan, k);
-      int64_t end = slot->offset + round_up(slot->bytes);
-      plan->workspace_bytes = end > plan->workspace_bytes ? end : plan->workspace_bytes;
-    }
-  }
-}
-
-/* Outputs that are the same value twice, constants or inputs. */
-static cleave_status_t finish_outputs(cuda_plan_t *plan) {
-  for (uint32_t k = 0; k < plan->region->output_count; k++) {
-    uint32_t value = plan->region->outputs[k];
-    const cuda_slot_t *slot = &plan->slots[value];
-    bool is_made = slot->kind == CUDA_SLOT_OUTPUT && slot->index == k;
-    if (!is_made) {
-      return cuda_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED, CLEAVE_REASON_NONE,
-                       "output '%.100s' is an input or a constant", plan->region->values[value].name);
-    }
-  }
-  return CLEAVE_OK;
-}
-
-cleave_status_t cuda_plan_finish(cuda_plan_t *plan) {
-  CUDA_TRY(finish_outputs(plan));
-  for (uint32_t k = 0; k < plan->slot_count; k++) {
-    cuda_slot_t *slot = &plan->slots[k];
-    if (slot->kind == CUDA_SLOT_CONSTANT && slot->is_used) {
-      slot->offset = plan->constant_bytes;
-      plan->constant_bytes += round_up(slot->bytes);
-    }
-  }
-  cuda_plan_share_memory(plan);
   return CLEAVE_OK;
 }

@@ -163,6 +163,7 @@ typedef struct cuda_plan_options {
 typedef struct cuda_plan {
   const cleave_region_view_t *region; /* while the plan is made */
   cuda_plan_options_t options;
+  uint32_t *readers; /* per value of the region: inputs of nodes, and outputs of the region, that it is */
   cuda_slot_t *slots;
   uint32_t slot_count;
   uint32_t slot_room;
@@ -241,10 +242,46 @@ CLEAVE_MUST_USE cleave_status_t cuda_plan_program(cuda_plan_t *plan, const cuda_
 CLEAVE_MUST_USE cleave_status_t cuda_plan_copy(cuda_plan_t *plan, cuda_pointer_t from, cuda_pointer_t to,
                                                int64_t bytes);
 
+/* ---- order.c ---- */
+
+/* All of the region, each behind what it reads: fusions by their numbers, nodes that are in none by theirs
+ * behind these. */
+CLEAVE_MUST_USE cleave_status_t cuda_plan_order(cuda_plan_t *plan, const uint32_t **out_units,
+                                                uint32_t *out_count);
+
+/* ---- part.c ---- */
+
+/* Nodes of a fusion behind a bias of each channel. */
+typedef struct cuda_bias {
+  const uint32_t *nodes;
+  uint32_t count;
+  uint32_t value; /* of the region, with the bias in it */
+  uint32_t raw;   /* slots: the value without it, and the bias */
+  uint32_t bias;
+} cuda_bias_t;
+
+/* A region of its own for some nodes. */
+typedef struct cuda_part {
+  cleave_region_view_t region;
+  const uint32_t *nodes; /* all of them */
+  const uint32_t *slots; /* of the plan, per value */
+} cuda_part_t;
+
+/* The nodes behind an Add of the bias; its memory is that of the arena. */
+CLEAVE_MUST_USE cleave_status_t cuda_plan_part(cuda_plan_t *plan, const cuda_bias_t *call,
+                                               kernel_arena_t *arena, cuda_part_t *out_part);
+
+/* ---- memory.c ---- */
+
 /* When all steps are there: outputs that are views are copied, memory is shared out. */
 CLEAVE_MUST_USE cleave_status_t cuda_plan_finish(cuda_plan_t *plan);
-/* Again, after scratch slots have changed their sizes. */
-void cuda_plan_share_memory(cuda_plan_t *plan);
+/* Places in the workspace for all slots that steps touch; once more, after scratch slots have changed their
+ * sizes. */
+CLEAVE_MUST_USE cleave_status_t cuda_plan_share_memory(cuda_plan_t *plan);
+
+static inline int64_t cuda_round_up(int64_t bytes) {
+  return (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
+}
 
 /* ---- texts.c ---- */
 

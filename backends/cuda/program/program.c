@@ -105,8 +105,7 @@ static cleave_status_t make_plan(cuda_program_t *program, const cleave_region_vi
       return status;
     }
   }
-  cuda_plan_share_memory(&program->plan);
-  return CLEAVE_OK;
+  return cuda_plan_share_memory(&program->plan);
 }
 
 static cleave_status_t plan_with_libraries(cuda_program_t *program, const cleave_region_view_t *region,
