@@ -138,7 +138,7 @@ cleave_status_t cuda_plan_view(cuda_plan_t *plan, uint32_t value, uint32_t of) {
     return cuda_plan_copy(plan, (cuda_pointer_t){of, 0}, (cuda_pointer_t){value, 0}, slot->bytes);
   }
   slot->kind = CUDA_SLOT_VIEW;
-  slot->index = of;
+  slot->index = cuda_plan_root(plan, of); /* no chains, which every step would walk along */
   return CLEAVE_OK;
 }
 

@@ -103,6 +103,9 @@ static double finish(plan_case_t *c, uint32_t output, cuda_plan_options_t option
   double milliseconds = (double)(clock() - start) * 1e3 / CLOCKS_PER_SEC;
   ck_assert_msg(status == CLEAVE_OK, "%s", message.text);
   ck_assert_uint_eq(plan.step_count, steps);
+  for (uint32_t k = 0; k < plan.slot_count; k++) { /* chains of views would be walked by each step */
+    ck_assert(plan.slots[k].kind != CUDA_SLOT_VIEW || plan.slots[plan.slots[k].index].kind != CUDA_SLOT_VIEW);
+  }
   cuda_plan_deinit(&plan);
   free(c->values);
   free(c->nodes);
@@ -128,20 +131,25 @@ static double time_of_kernels_with_bias(uint32_t nodes) {
   return time_of_convolutions(nodes, (cuda_plan_options_t){0}, 2);
 }
 
-/* All of them live until the first one is read. */
+/* A tree: half of the values live together, then each level lies in holes of the one before. */
 static double time_of_wide(uint32_t nodes) {
   plan_case_t c = plan_case(nodes);
   uint32_t *all = calloc(nodes, sizeof *all);
   ck_assert_ptr_nonnull(all);
-  for (uint32_t k = 0; k < nodes / 2; k++) {
+  uint32_t count = nodes / 2;
+  for (uint32_t k = 0; k < count; k++) {
     all[k] = add(&c, "Neg", 1, (uint32_t[]){X});
   }
-  uint32_t last = X;
-  for (uint32_t k = 0; k < nodes / 2; k++) {
-    last = add(&c, "Add", 2, (uint32_t[]){last, all[k * 7919u % (nodes / 2)]});
+  while (count > 1) {
+    for (uint32_t k = 0; k < count / 2; k++) {
+      all[k] = add(&c, "Add", 2, (uint32_t[]){all[2 * k], all[2 * k + 1]});
+    }
+    all[count / 2] = all[count - 1];
+    count = (count + 1) / 2;
   }
+  uint32_t last = all[0];
   free(all);
-  return finish(&c, last, (cuda_plan_options_t){0}, nodes / 2 * 2);
+  return finish(&c, last, (cuda_plan_options_t){0}, nodes - 1);
 }
 
 /* Fusions that wait for one behind them, again and again. */
@@ -160,6 +168,18 @@ static double time_of_late(uint32_t nodes) {
     last = early + 1;
   }
   return finish(&c, last, (cuda_plan_options_t){0}, 2 * count);
+}
+
+/* Views of views, each of which somebody reads. */
+static double time_of_views(uint32_t nodes) {
+  plan_case_t c = plan_case(nodes);
+  uint32_t view = X;
+  uint32_t last = X;
+  for (uint32_t k = 0; k < nodes / 2; k++) {
+    view = add(&c, "Identity", 1, &view);
+    last = add(&c, "Neg", 1, &view);
+  }
+  return finish(&c, last, (cuda_plan_options_t){0}, nodes / 2);
 }
 
 static void expect_growth(double (*time_of)(uint32_t nodes)) {
@@ -184,6 +204,10 @@ UNIT_TEST(a_plan_of_fusions_that_wait_grows_with_the_region) {
   expect_growth(time_of_late);
 }
 
+UNIT_TEST(a_plan_of_views_grows_with_the_region) {
+  expect_growth(time_of_views);
+}
+
 /* ---- memory ---- */
 
 typedef struct life {
@@ -203,26 +227,34 @@ static int64_t least_bytes(const life_t *lives, uint32_t count, uint32_t steps) 
   return least;
 }
 
-/* The workspace of slots with these lives, none of which may meet; and the least that it can be. */
-static int64_t share(const life_t *lives, uint32_t count, uint32_t steps, int64_t *out_least) {
-  const cleave_region_view_t region = {.size = CLEAVE_REGION_VIEW_SIZE_REQUIRED};
-  cuda_plan_t plan;
+static const cleave_region_view_t nothing = {.size = CLEAVE_REGION_VIEW_SIZE_REQUIRED};
+
+/* Shares out memory for slots with these lives; the time that it took. */
+static double finish_lives(cuda_plan_t *plan, const life_t *lives, uint32_t count, uint32_t steps) {
   cleave_message_t message = {.text = ""};
-  unit_ok(cuda_plan_init(&plan, &region, (cuda_plan_options_t){.is_dry = true}, &message));
+  unit_ok(cuda_plan_init(plan, &nothing, (cuda_plan_options_t){.is_dry = true}, &message));
   for (uint32_t k = 0; k < count; k++) {
     uint32_t slot = 0;
-    unit_ok(cuda_plan_scratch(&plan, lives[k].bytes, &slot));
+    unit_ok(cuda_plan_scratch(plan, lives[k].bytes, &slot));
     ck_assert_uint_eq(slot, k);
   }
   for (uint32_t s = 0; s < steps; s++) {
     cuda_step_t *step = NULL;
-    unit_ok(cuda_plan_step(&plan, CUDA_STEP_KERNEL, "", NULL, 0, &step));
+    unit_ok(cuda_plan_step(plan, CUDA_STEP_KERNEL, "", NULL, 0, &step));
   }
   for (uint32_t k = 0; k < count; k++) {
-    plan.slots[k].first = lives[k].first;
-    plan.slots[k].last = lives[k].last;
+    plan->slots[k].first = lives[k].first;
+    plan->slots[k].last = lives[k].last;
   }
-  unit_ok(cuda_plan_finish(&plan));
+  clock_t start = clock();
+  unit_ok(cuda_plan_finish(plan));
+  return (double)(clock() - start) * 1e3 / CLOCKS_PER_SEC;
+}
+
+/* The workspace of slots with these lives, none of which may meet; and the least that it can be. */
+static int64_t share(const life_t *lives, uint32_t count, uint32_t steps, int64_t *out_least) {
+  cuda_plan_t plan;
+  (void)finish_lives(&plan, lives, count, steps);
   int64_t bytes = plan.workspace_bytes;
   for (uint32_t k = 0; k < count; k++) {
     int64_t end = plan.slots[k].offset + lives[k].bytes;
@@ -239,8 +271,33 @@ static int64_t share(const life_t *lives, uint32_t count, uint32_t steps, int64_
   return bytes;
 }
 
+/* Lives of up to so many steps. */
+static void draw_lives(life_t *lives, uint32_t count, uint32_t steps, uint32_t longest) {
+  uint32_t state = 12345;
+  for (uint32_t k = 0; k < count; k++) {
+    uint32_t parts[3];
+    for (int p = 0; p < 3; p++) {
+      state = state * 1664525u + 1013904223u;
+      parts[p] = state >> 8;
+    }
+    uint32_t first = parts[0] % steps;
+    uint32_t last = first + parts[1] % longest;
+    lives[k] = (life_t){first, last < steps ? last : steps - 1, parts[2] % 5000};
+  }
+}
+
+enum { LIVES = 1500, STEPS = 500, MANY = 16000 };
+static life_t lives[MANY];
+
+static void expect_share(uint32_t longest, double most) {
+  int64_t least = 0;
+  draw_lives(lives, LIVES, STEPS, longest);
+  int64_t bytes = share(lives, LIVES, STEPS, &least);
+  ck_assert_msg((double)bytes <= most * (double)least, "%lld bytes, expected at most %g times %lld",
+                (long long)bytes, most, (long long)least);
+}
+
 UNIT_TEST(values_that_grow_along_a_chain_take_no_more_than_two_of_them) {
-  life_t lives[40];
   int64_t least = 0;
   for (uint32_t k = 0; k < 40; k++) {
     lives[k] = (life_t){k, k + 1, 1000 * (int64_t)(k + 1)};
@@ -249,34 +306,25 @@ UNIT_TEST(values_that_grow_along_a_chain_take_no_more_than_two_of_them) {
   ck_assert_int_eq(bytes, least);
 }
 
-enum { LIVES = 1500, STEPS = 500 };
-
-/* Lives of up to so many steps. */
-static void expect_share(uint32_t longest, double most) {
-  static life_t lives[LIVES];
-  uint32_t state = 12345;
-  int64_t least = 0;
-  for (uint32_t k = 0; k < LIVES; k++) {
-    uint32_t parts[3];
-    for (int p = 0; p < 3; p++) {
-      state = state * 1664525u + 1013904223u;
-      parts[p] = state >> 8;
-    }
-    uint32_t first = parts[0] % STEPS;
-    uint32_t last = first + parts[1] % longest;
-    lives[k] = (life_t){first, last < STEPS ? last : STEPS - 1, parts[2] % 5000};
-  }
-  int64_t bytes = share(lives, LIVES, STEPS, &least);
-  ck_assert_msg((double)bytes <= most * (double)least, "%lld bytes, expected at most %g times %lld",
-                (long long)bytes, most, (long long)least);
-}
-
 UNIT_TEST(few_slots_that_live_together_share_memory) {
   expect_share(10, 1.1);
 }
 
 UNIT_TEST(many_slots_that_live_together_share_memory) {
   expect_share(STEPS, 1.3);
+}
+
+/* A tenth of all slots live at a time. */
+static double time_of_sharing(uint32_t count) {
+  cuda_plan_t plan;
+  draw_lives(lives, count, count, count / 5);
+  double milliseconds = finish_lives(&plan, lives, count, count);
+  cuda_plan_deinit(&plan);
+  return milliseconds;
+}
+
+UNIT_TEST(sharing_memory_of_many_slots_grows_with_them) {
+  expect_growth(time_of_sharing);
 }
 
 UNIT_MAIN("cuda_plan")
