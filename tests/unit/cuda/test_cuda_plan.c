@@ -90,28 +90,39 @@ static void fuse(plan_case_t *c, uint32_t first, uint32_t second) {
       (cleave_fusion_view_t){.size = sizeof c->fusions[f], .rule = "", .node_count = 2, .nodes = pair};
 }
 
-/* Plans, frees the case, and tells the time that it took. */
-static double finish(plan_case_t *c, uint32_t output, cuda_plan_options_t options, uint32_t steps) {
-  cuda_plan_t plan;
+/* The time that a plan took. */
+static double make_plan(plan_case_t *c, const uint32_t *output, cuda_plan_options_t options,
+                        cuda_plan_t *out_plan) {
   cleave_message_t message = {.text = ""};
-  c->region.outputs = &output;
+  c->region.outputs = output;
   c->region.output_count = 1;
   options.is_dry = true;
   clock_t start = clock();
-  cleave_status_t status = cuda_plan_init(&plan, &c->region, options, &message);
-  status = status == CLEAVE_OK ? cuda_emit_region(&plan) : status;
+  cleave_status_t status = cuda_plan_init(out_plan, &c->region, options, &message);
+  status = status == CLEAVE_OK ? cuda_emit_region(out_plan) : status;
   double milliseconds = (double)(clock() - start) * 1e3 / CLOCKS_PER_SEC;
   ck_assert_msg(status == CLEAVE_OK, "%s", message.text);
-  ck_assert_uint_eq(plan.step_count, steps);
-  for (uint32_t k = 0; k < plan.slot_count; k++) { /* chains of views would be walked by each step */
-    ck_assert(plan.slots[k].kind != CUDA_SLOT_VIEW || plan.slots[plan.slots[k].index].kind != CUDA_SLOT_VIEW);
-  }
-  cuda_plan_deinit(&plan);
+  return milliseconds;
+}
+
+static void free_case(plan_case_t *c) {
   free(c->values);
   free(c->nodes);
   free(c->fusions);
   free(c->ids);
   free(c->pairs);
+}
+
+/* Plans, frees the case, and tells the time that it took. */
+static double finish(plan_case_t *c, uint32_t output, cuda_plan_options_t options, uint32_t steps) {
+  cuda_plan_t plan;
+  double milliseconds = make_plan(c, &output, options, &plan);
+  ck_assert_uint_eq(plan.step_count, steps);
+  for (uint32_t k = 0; k < plan.slot_count; k++) { /* chains of views would be walked by each step */
+    ck_assert(plan.slots[k].kind != CUDA_SLOT_VIEW || plan.slots[plan.slots[k].index].kind != CUDA_SLOT_VIEW);
+  }
+  cuda_plan_deinit(&plan);
+  free_case(c);
   return milliseconds;
 }
 
@@ -206,6 +217,39 @@ UNIT_TEST(a_plan_of_fusions_that_wait_grows_with_the_region) {
 
 UNIT_TEST(a_plan_of_views_grows_with_the_region) {
   expect_growth(time_of_views);
+}
+
+/* ---- nodes behind a bias ---- */
+
+static uint32_t uses_of(const cuda_step_t *step, uint32_t slot) {
+  uint32_t uses = 0;
+  for (uint32_t k = 0; k < step->pointer_count; k++) {
+    uses += step->pointers[k].slot == slot;
+  }
+  return uses;
+}
+
+UNIT_TEST(a_kernel_adds_the_bias_and_stores_what_others_read) {
+  for (uint32_t is_read = 0; is_read < 2; is_read++) {
+    plan_case_t c = plan_case(3);
+    cuda_plan_t plan;
+    uint32_t conv = add(&c, "Conv", 3, (uint32_t[]){X, W, B});
+    uint32_t relu = add(&c, "Relu", 1, &conv);
+    fuse(&c, conv, relu);
+    uint32_t last = add(&c, "Add", 2, (uint32_t[]){relu, is_read == 1 ? conv : X});
+    (void)make_plan(&c, &last, (cuda_plan_options_t){0}, &plan);
+    ck_assert_uint_eq(plan.step_count, 3);
+    const cuda_step_t *kernel = &plan.steps[1];
+    uint32_t raw = plan.steps[0].pointers[2].slot;
+    ck_assert_uint_ne(raw, conv);
+    ck_assert_uint_eq(uses_of(kernel, raw), 1);
+    ck_assert_uint_eq(uses_of(kernel, B), 1);
+    ck_assert_uint_eq(uses_of(kernel, relu), 1);
+    ck_assert_uint_eq(uses_of(kernel, conv), is_read);
+    ck_assert_uint_eq(kernel->pointer_count, 3 + is_read);
+    cuda_plan_deinit(&plan);
+    free_case(&c);
+  }
 }
 
 /* ---- memory ---- */
