@@ -123,6 +123,9 @@ CLEAVE_CUDA_PATH=$3/tests/cuda
 
 # In 16 bits; cuDNN is not said to have the call for bfloat16.
 check "in float16" 0 'all outputs match' verified --set precision=float16 --rtol 0.02 --atol 0.05
+check "in float16 with channels first" 0 'all outputs match' verified --set precision=float16 --option cuda.channels_last=0 \
+  --rtol 0.02 --atol 0.05
+check "with channels last" 0 'all outputs match' verified --option cuda.channels_last=1
 check "in bfloat16" 0 'all outputs match' verified --set precision=bfloat16 --rtol 0.05 --atol 0.2
 CLEAVE_CUDA_FAIL=cudnnConvolutionBiasActivationForward=1
 export CLEAVE_CUDA_FAIL
