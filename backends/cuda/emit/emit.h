@@ -133,11 +133,10 @@ CLEAVE_MUST_USE cleave_status_t cuda_builder_store(cuda_builder_t *builder, clea
 CLEAVE_MUST_USE cleave_status_t cuda_lower(cuda_plan_t *plan, const cleave_region_view_t *region,
                                            const uint32_t *nodes, uint32_t count,
                                            kernel_lowered_t *out_lowered);
-/* Nodes as one program of `region`, which is the plan's or has further values behind: these are in `extra`.
- */
+/* Nodes as one program of `region`, in whose values' place are `slots`; NULL, if it is the plan's. */
 CLEAVE_MUST_USE cleave_status_t cuda_emit_lowered(cuda_plan_t *plan, const cleave_region_view_t *region,
                                                   const uint32_t *nodes, uint32_t count,
-                                                  const uint32_t *extra);
+                                                  const uint32_t *slots);
 
 /* A product, by cuBLASLt or a kernel of ours; bias and activation only where cuda_product_is_fast. */
 bool cuda_product_is_fast(const cuda_plan_t *plan, cleave_dtype_t dtype);

@@ -161,22 +161,15 @@ static cleave_status_t fold_norm(fused_t *self, uint32_t *out_w, uint32_t *out_b
   return status;
 }
 
-/* The nodes that are left, behind an Add of the bias: slot `raw` is the convolution without it. While they
- * are lowered, the plan has no values of its own: all of them are the part's. */
+/* The nodes that are left, behind an Add of the bias: slot `raw` is the convolution without it. */
 static cleave_status_t lower_biased(const fused_t *self, uint32_t raw, uint32_t bias) {
-  cuda_plan_t *plan = self->plan;
-  const cleave_region_view_t *whole = plan->region;
-  cleave_region_view_t without = *whole;
   const cuda_bias_t call = {
       .nodes = self->nodes, .count = self->count, .value = self->value, .raw = raw, .bias = bias};
   kernel_arena_t arena = {0};
   cuda_part_t part;
-  cleave_status_t status = cuda_plan_part(plan, &call, &arena, &part);
+  cleave_status_t status = cuda_plan_part(self->plan, &call, &arena, &part);
   if (status == CLEAVE_OK) {
-    without.value_count = 0;
-    plan->region = &without;
-    status = cuda_emit_lowered(plan, &part.region, part.nodes, part.region.node_count, part.slots);
-    plan->region = whole;
+    status = cuda_emit_lowered(self->plan, &part.region, part.nodes, part.region.node_count, part.slots);
   }
   kernel_arena_free(&arena);
   return status;

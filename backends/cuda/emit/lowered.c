@@ -20,8 +20,8 @@ static void write_label(const cleave_region_view_t *region, const uint32_t *node
   }
 }
 
-static uint32_t slot_of(const cuda_plan_t *plan, uint32_t value, const uint32_t *extra) {
-  return value < plan->region->value_count ? value : extra[value - plan->region->value_count];
+static uint32_t slot_of(const uint32_t *slots, uint32_t value) {
+  return slots == NULL ? value : slots[value];
 }
 
 cleave_status_t cuda_lower(cuda_plan_t *plan, const cleave_region_view_t *region, const uint32_t *nodes,
@@ -42,7 +42,7 @@ cleave_status_t cuda_lower(cuda_plan_t *plan, const cleave_region_view_t *region
 }
 
 cleave_status_t cuda_emit_lowered(cuda_plan_t *plan, const cleave_region_view_t *region,
-                                  const uint32_t *nodes, uint32_t count, const uint32_t *extra) {
+                                  const uint32_t *nodes, uint32_t count, const uint32_t *slots) {
   char label[MAX_LABEL];
   kernel_lowered_t lowered = {0};
   CUDA_TRY(cuda_lower(plan, region, nodes, count, &lowered));
@@ -57,10 +57,10 @@ cleave_status_t cuda_emit_lowered(cuda_plan_t *plan, const cleave_region_view_t 
       size_t size = cleave_dtype_size(region->values[lowered.inputs[k]].tensor.dtype);
       call->inputs[k] = (kernel_tensor_t){.rank = view->rank, .dims = view->dims, .strides = view->strides};
       call->input_pointers[k] =
-          (cuda_pointer_t){slot_of(plan, lowered.inputs[k], extra), view->offset * (int64_t)size};
+          (cuda_pointer_t){slot_of(slots, lowered.inputs[k]), view->offset * (int64_t)size};
     }
     for (uint32_t k = 0; k < lowered.program->output_count; k++) {
-      call->output_pointers[k] = (cuda_pointer_t){slot_of(plan, lowered.outputs[k], extra), 0};
+      call->output_pointers[k] = (cuda_pointer_t){slot_of(slots, lowered.outputs[k]), 0};
     }
     status = cuda_emit_program(plan, call);
   }
