@@ -84,8 +84,9 @@ def time_cleave(program, script, folder, options, rules, steps, threads):
 
 
 def main(arguments):
-    if not arguments:
-        sys.exit(__doc__)
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(__doc__)
+        sys.exit(0 if arguments else 2)
     steps = int(arguments[1]) if len(arguments) > 1 else 5
     threads = int(arguments[2]) if len(arguments) > 2 else 2
     torch.set_num_threads(threads)

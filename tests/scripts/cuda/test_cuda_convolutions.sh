@@ -4,18 +4,7 @@
 # in one call, in how many steps, and that they equal cpu; also where cuDNN has no such call, and where it is missing.
 #
 #   test_cuda_convolutions.sh PROGRAM SOURCE BUILD
-set -u
-program=$1
-rules=$2/rules/cuda.lua
-"$program" backends | grep -q "^ *cuda " || { echo "skipped: this build has no CUDA backend"; exit 77; }
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-out=$work/out
-cd "$work" || exit 1
-. "$2/tests/scripts/checks.sh"
-CLEAVE_CUDA_PATH=$3/tests/cuda
-CLEAVE_CUDA_CACHE=$3/tests/cuda/cache
-export CLEAVE_CUDA_PATH CLEAVE_CUDA_CACHE
+. "$2/tests/scripts/cuda/stand_ins.sh"
 
 cat >nets.lua <<'LUA'
 -- One network, or all of them.

@@ -4,18 +4,7 @@
 # in one region; the same without cuDNN, and if cuDNN does not have one of its steps.
 #
 #   test_cuda_gradients.sh PROGRAM SOURCE BUILD
-set -u
-program=$1
-rules=$2/rules/cuda.lua
-"$program" backends | grep -q "^ *cuda " || { echo "skipped: this build has no CUDA backend"; exit 77; }
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-out=$work/out
-cd "$work" || exit 1
-. "$2/tests/scripts/checks.sh"
-CLEAVE_CUDA_PATH=$3/tests/cuda
-CLEAVE_CUDA_CACHE=$3/tests/cuda/cache
-export CLEAVE_CUDA_PATH CLEAVE_CUDA_CACHE
+. "$2/tests/scripts/cuda/stand_ins.sh"
 
 cat >net.lua <<'LUA'
 -- Strides, groups, a depthwise convolution, one that makes images larger, and poolings with borders.

@@ -4,18 +4,7 @@
 # images turned only where somebody wants them otherwise, and with channels first if cuDNN has no such convolutions.
 #
 #   test_cuda_layouts.sh PROGRAM SOURCE BUILD
-set -u
-program=$1
-rules=$2/rules/cuda.lua
-"$program" backends | grep -q "^ *cuda " || { echo "skipped: this build has no CUDA backend"; exit 77; }
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-out=$work/out
-cd "$work" || exit 1
-. "$2/tests/scripts/checks.sh"
-CLEAVE_CUDA_PATH=$3/tests/cuda
-CLEAVE_CUDA_CACHE=$3/tests/cuda/cache
-export CLEAVE_CUDA_PATH CLEAVE_CUDA_CACHE
+. "$2/tests/scripts/cuda/stand_ins.sh"
 
 cat >chain.lua <<'LUA'
 -- A residual block with poolings: nothing in it wants channels first.
