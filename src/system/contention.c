@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "system/clock.h"
+#include "system/processors.h"
 
 enum { MAX_THREADS = 256, TICK_MS = 10, TICKS_UNTIL_PARKED = 20 };
 
@@ -31,8 +32,12 @@ enum { TAKEN_PERCENT = 30, CALM_PERCENT = 20, LOOKS = 4 };
 /* How long to be calm before threads spin again. A return that was wrong doubles it. */
 static const uint64_t least_patience = 50 * MS;
 static const uint64_t most_patience = 2000 * MS;
-/* While runs use one thread, which finds a free processor and never waits. */
-static const uint64_t alone_patience = 1000 * MS;
+/* While runs use one thread, which finds a free processor and never waits: its time and that in which
+ * processors had nothing to do must be about as much as all threads could take. If the kernel does not tell,
+ * patience is longer. */
+enum { FREE_PERCENT = 85 };
+static const uint64_t alone_patience = 100 * MS;
+static const uint64_t blind_patience = 1000 * MS;
 
 typedef struct member {
   pid_t id;
@@ -67,10 +72,12 @@ static _Thread_local int32_t joined_threads;
 /* ---- the watching thread ---- */
 
 typedef struct judge {
-  uint64_t busy;   /* at the last look */
-  uint64_t window; /* ns of runs of the last looks; those long ago count less */
-  uint64_t waited; /* meanwhile */
-  uint64_t calm;
+  uint64_t busy;       /* at the last look */
+  uint64_t window;     /* ns of runs of the last looks; those long ago count less */
+  uint64_t waited;     /* meanwhile */
+  uint64_t calm;       /* ns of runs */
+  uint64_t calm_since; /* on the clock; 0: not calm */
+  uint64_t idle;       /* of processors, then */
   uint64_t patience;
   uint64_t since; /* ns of runs since threads spin again */
 } judge_t;
@@ -129,12 +136,51 @@ static void dissolve_team(void) {
   (void)omp_pause_resource(omp_pause_soft, omp_get_initial_device());
 }
 
+static void be_restless(judge_t *judge) {
+  judge->calm = 0;
+  judge->calm_since = 0;
+}
+
 static void take(judge_t *judge) {
   uint64_t longer = judge->patience * 2 < most_patience ? judge->patience * 2 : most_patience;
   judge->patience = judge->since > most_patience ? least_patience : longer;
-  judge->calm = 0;
+  be_restless(judge);
   keep_team();
   atomic_store(&watch.is_taken, true);
+}
+
+static void grow_calm(judge_t *judge, uint64_t window) {
+  int32_t processors;
+  if (judge->waited * 100 >= judge->window * CALM_PERCENT) {
+    be_restless(judge);
+  } else if (judge->calm_since == 0) {
+    judge->calm_since = cleave_clock_now();
+    (void)cleave_processor_idle("", &judge->idle, &processors);
+  } else {
+    judge->calm += window;
+  }
+}
+
+/* After long enough a calm: whether several threads would be as calm as the one that ran alone. */
+static bool may_return(judge_t *judge) {
+  uint64_t idle;
+  int32_t processors;
+  uint64_t wall = cleave_clock_now() - judge->calm_since;
+  if (!atomic_load(&watch.is_alone)) {
+    return true;
+  }
+  if (!cleave_processor_idle("", &idle, &processors) || processors < watch.team) {
+    return judge->calm > blind_patience;
+  }
+  if (wall < alone_patience) {
+    return false;
+  }
+  bool is_free = (judge->calm + idle - judge->idle) * 100 > wall * (uint64_t)watch.team * FREE_PERCENT;
+  if (!is_free) {
+    be_restless(judge);
+  }
+  atomic_store(&watch.is_alone, false);
+  return is_free;
 }
 
 static void judge(judge_t *judge) {
@@ -156,11 +202,8 @@ static void judge(judge_t *judge) {
     }
     return;
   }
-  if (atomic_exchange(&watch.is_alone, false) && judge->patience < alone_patience) {
-    judge->patience = alone_patience;
-  }
-  judge->calm = judge->waited * 100 < judge->window * CALM_PERCENT ? judge->calm + window : 0;
-  if (judge->calm > judge->patience) {
+  grow_calm(judge, window);
+  if (judge->calm > judge->patience && may_return(judge)) {
     atomic_store(&watch.is_taken, false);
     dissolve_team();
     judge->since = 0;

@@ -2,12 +2,16 @@
 // Quotas of control groups. /proc/self/cgroup says which group the process is in, /proc/self/mountinfo where
 // groups are mounted and from which group on. A limit binds all groups below it, so every folder up to the
 // mount is read.
+#define _GNU_SOURCE  // sched_getaffinity
 #include "system/processors.h"
 
-#include <stdbool.h>
+#ifdef __linux__
+#include <sched.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { LINE_BYTES = 4096, PATH_BYTES = 1024, MAX_PROCESSORS = 1 << 20 };
 
@@ -158,3 +162,46 @@ int32_t cleave_processor_quota(const char *root) {
   int32_t whole = (int32_t)least;
   return (double)whole < least ? whole + 1 : whole;
 }
+
+#ifdef __linux__
+/* "cpu7 user nice system idle iowait ...": the two times of no work, in ticks. */
+static bool read_line(const char *line, const cpu_set_t *allowed, uint64_t *ticks) {
+  unsigned processor;
+  unsigned long long idle;
+  unsigned long long waiting;
+  if (line[3] == ' ' ||  // the sum of all
+      sscanf(line, "cpu%u %*u %*u %*u %llu %llu", &processor, &idle, &waiting) != 3 ||
+      processor >= CPU_SETSIZE || !CPU_ISSET(processor, allowed)) {
+    return false;
+  }
+  *ticks += idle + waiting;
+  return true;
+}
+
+bool cleave_processor_idle(const char *root, uint64_t *out_ns, int32_t *out_processors) {
+  char line[LINE_BYTES];
+  cpu_set_t allowed;
+  uint64_t ticks = 0;
+  int32_t count = 0;
+  long per_second = sysconf(_SC_CLK_TCK);
+  FILE *file = open_below(root, "/proc", "stat");
+  if (file == NULL) {
+    return false;
+  }
+  bool is_known = per_second > 0 && sched_getaffinity(0, sizeof allowed, &allowed) == 0;
+  while (is_known && fgets(line, sizeof line, file) != NULL && strncmp(line, "cpu", 3) == 0) {
+    count += read_line(line, &allowed, &ticks) ? 1 : 0;
+  }
+  (void)fclose(file);
+  *out_ns = is_known ? ticks * (UINT64_C(1000000000) / (uint64_t)per_second) : 0;
+  *out_processors = count;
+  return is_known && count > 0;
+}
+#else
+bool cleave_processor_idle(const char *root, uint64_t *out_ns, int32_t *out_processors) {
+  (void)root;
+  *out_ns = 0;
+  *out_processors = 0;
+  return false;
+}
+#endif

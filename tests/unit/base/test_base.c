@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE  // sched_getaffinity
 /* Status, memory, arena, arrays, text, hashes, files, threads. */
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -404,6 +406,31 @@ static void remove_folder(const char *root) {
 
 #define MOUNT_UNIFIED "30 24 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
 #define MOUNT_CPU "31 24 0:27 /box /groups/cpu rw shared:3 - cgroup cgroup rw,cpu,cpuacct\n"
+
+UNIT_TEST(processors_with_nothing_to_do_are_those_that_the_process_may_use) {
+  char root[] = "/tmp/cleave_idle_XXXXXX";
+  char text[1 << 16] = "cpu  1 2 3 400000 5 6 7 8 9 10\n";
+  size_t length = strlen(text);
+  uint64_t idle = 7;
+  int32_t processors = 0;
+  cpu_set_t allowed;
+  ck_assert_int_eq(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  ck_assert_ptr_nonnull(mkdtemp(root));
+  ck_assert(!cleave_processor_idle(root, &idle, &processors));
+  for (int k = 0; k < CPU_SETSIZE; k++) {
+    length += (size_t)snprintf(text + length, sizeof text - length, "cpu%d 9 9 9 %d 1 9 9\n", k,
+                               CPU_ISSET((size_t)k, &allowed) ? 100 : 7000);
+  }
+  (void)snprintf(text + length, sizeof text - length, "intr 1 2 3\ncpu0 9 9 9 900 1 9 9\n");
+  put(root, "/proc/stat", text);
+  ck_assert(cleave_processor_idle(root, &idle, &processors));
+  ck_assert_int_eq(processors, CPU_COUNT(&allowed));
+  ck_assert_uint_eq(idle,
+                    UINT64_C(101) * (uint64_t)processors * (1000000000 / (uint64_t)sysconf(_SC_CLK_TCK)));
+  put(root, "/proc/stat", "rubbish\ncpu0 9 9 9 900 1 9 9\n");
+  ck_assert(!cleave_processor_idle(root, &idle, &processors));
+  remove_folder(root);
+}
 
 UNIT_TEST(quotas_of_control_groups_of_version_2_bind_all_below) {
   char root[] = "/tmp/cleave_quota_XXXXXX";
