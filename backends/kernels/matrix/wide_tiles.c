@@ -14,6 +14,8 @@ typedef struct tile {
   float *y;
   int64_t width;
   int64_t ahead; /* of `weights`, what is read after all rows; 0: not asked for early */
+  int from;      /* which lines of 16 of those this tile asks for */
+  int to;
 } tile_t;
 
 TILE_INLINE vector_t sum_of(const kernel_wide_t *wide, const tile_t *tile, int r, int p, bool is_last) {
@@ -54,14 +56,15 @@ TILE_INLINE void ask_for_sum(const kernel_wide_t *wide, const tile_t *tile, cons
   }
 }
 
-/* What is read after a block of the depth: the next tile's rows, and, once, the next panels' weights. */
+/* What is read after a block of the depth: its rows `next` elements further on, and this tile's share of the
+ * next panels' weights, which may come from memory: all tiles of a panel take about as long as they do. */
 TILE_INLINE void ask_for_more(const kernel_wide_t *wide, const tile_t *tile, const float *const *x,
-                              const float *weights, const int rows, const int panels) {
+                              int64_t next, const float *weights, const int rows, const int panels) {
 #pragma GCC unroll 14
   for (int r = 0; r < rows; r++) {
-    __builtin_prefetch(x[r / GROUP] + (r % GROUP + rows) * wide->x_row);
+    __builtin_prefetch(x[r / GROUP] + r % GROUP * wide->x_row + next);
   }
-  for (int k = 0; tile->ahead != 0 && k < BLOCK; k++) {
+  for (int k = tile->from; tile->ahead != 0 && k < tile->to; k++) {
     __builtin_prefetch(weights + tile->ahead + k * BLOCK, 0, 2);
     if (panels == 2) {
       __builtin_prefetch(weights + wide->w_panel + tile->ahead + k * BLOCK, 0, 2);
@@ -87,7 +90,8 @@ TILE_INLINE void compute(const kernel_wide_t *wide, const tile_t *tile, const in
     for (int g = 0; g <= (ROWS - 1) / GROUP; g++) {
       x[g] = tile->x + block * wide->x_block + g * GROUP * wide->x_row;
     }
-    ask_for_more(wide, tile, x, weights, rows, panels);
+    int64_t next = left > BLOCK ? wide->x_block : rows * wide->x_row - block * wide->x_block;
+    ask_for_more(wide, tile, x, next, weights, rows, panels);
     if (left >= BLOCK) {
 #pragma GCC unroll 4
       for (int k = 0; k < BLOCK; k++) {
@@ -183,7 +187,8 @@ void kernel_wide_block(const kernel_wide_t *wide, const kernel_wide_data_t *data
     int64_t width = wide->columns - (panel + panels - 1) * BLOCK;
     tile_t tile = {.weights = data->weights + panel * wide->w_panel,
                    .bias = data->bias != NULL ? data->bias + panel * BLOCK : NULL,
-                   .width = width < BLOCK ? width : BLOCK};
+                   .width = width < BLOCK ? width : BLOCK,
+                   .ahead = wide->w_ahead};
     for (int64_t k = 0; k < tiles; k++) {
       // All have about as many rows: a tile of few would wait for its sums.
       int64_t row = begin + count * k / tiles;
@@ -191,7 +196,8 @@ void kernel_wide_block(const kernel_wide_t *wide, const kernel_wide_data_t *data
       tile.x = data->x + row * wide->x_row;
       tile.sum = data->sum != NULL ? data->sum + offset : NULL;
       tile.y = data->y + offset;
-      tile.ahead = k == 0 ? wide->w_ahead : 0;
+      tile.from = (int)(BLOCK * k / tiles);
+      tile.to = (int)(BLOCK * (k + 1) / tiles);
       compute_tile(wide, &tile, begin + count * (k + 1) / tiles - row, panels);
     }
   }
