@@ -81,24 +81,31 @@ static cleave_status_t read_content(int descriptor, cleave_file_t *file, cleave_
   return CLEAVE_OK;
 }
 
-/* `limit` 0: map it, whatever its size. */
 static int64_t nanoseconds(const struct timespec *time) {
   return (int64_t)time->tv_sec * INT64_C(1000000000) + time->tv_nsec;
 }
 
-static void note_identity(cleave_file_t *file, const struct stat *info) {
+/* Does the identity say what the content is? */
+static bool identify(const struct stat *info, cleave_file_identity_t *out_identity) {
   const int64_t settled_ns = INT64_C(2000000000);
   struct timespec now;
-  file->identity = (cleave_file_identity_t){.device = (uint64_t)info->st_dev,
-                                            .inode = (uint64_t)info->st_ino,
-                                            .size = (uint64_t)info->st_size,
-                                            .written_ns = nanoseconds(&info->st_mtim),
-                                            .changed_ns = nanoseconds(&info->st_ctim)};
-  file->is_settled = clock_gettime(CLOCK_REALTIME, &now) == 0 &&
-                     nanoseconds(&now) - file->identity.changed_ns > settled_ns &&
-                     nanoseconds(&now) - file->identity.written_ns > settled_ns;
+  *out_identity = (cleave_file_identity_t){.device = (uint64_t)info->st_dev,
+                                           .inode = (uint64_t)info->st_ino,
+                                           .size = (uint64_t)info->st_size,
+                                           .written_ns = nanoseconds(&info->st_mtim),
+                                           .changed_ns = nanoseconds(&info->st_ctim)};
+  return clock_gettime(CLOCK_REALTIME, &now) == 0 &&
+         nanoseconds(&now) - out_identity->changed_ns > settled_ns &&
+         nanoseconds(&now) - out_identity->written_ns > settled_ns;
 }
 
+bool cleave_file_identify_open(int descriptor, cleave_file_identity_t *out_identity) {
+  struct stat info;
+  *out_identity = (cleave_file_identity_t){0};
+  return fstat(descriptor, &info) == 0 && identify(&info, out_identity);
+}
+
+/* `limit` 0: map it, whatever its size. */
 static cleave_status_t open_content(int descriptor, size_t limit, cleave_file_t *file,
                                     cleave_error_t *error) {
   struct stat info;
@@ -109,7 +116,7 @@ static cleave_status_t open_content(int descriptor, size_t limit, cleave_file_t 
     return cleave_error_set_at(error, CLEAVE_ERROR_IO, file->path, 0, "cannot read: not a regular file");
   }
   file->size = (size_t)info.st_size;
-  note_identity(file, &info);
+  file->is_settled = identify(&info, &file->identity);
   if (limit > 0 && file->size > limit) {
     return cleave_error_set_at(error, CLEAVE_ERROR_LIMIT, file->path, 0,
                                "a file of %zu KiB, expected at most %zu KiB", file->size >> 10, limit >> 10);

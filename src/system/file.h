@@ -47,6 +47,9 @@ typedef struct cleave_file_identity {
  * opened: then it may change again within a tick of the clock. Thread-safe. */
 bool cleave_file_identify(const void *data, size_t bytes, cleave_file_identity_t *out_identity);
 
+/* The same of a whole file that is open, looked at now. */
+bool cleave_file_identify_open(int descriptor, cleave_file_identity_t *out_identity);
+
 /* Writes beside the path and renames, so that readers see the old content or the new. */
 CLEAVE_STATUS cleave_file_write(const char *path, const void *data, size_t length, cleave_error_t *error);
 

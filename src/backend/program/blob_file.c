@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files are read whole, not mapped: another process may cut a file while it is in use here. Sizes are checked
-// against the file before anything is allocated or followed.
+// Sizes are checked against the file before anything is allocated or followed.
 #include "backend/program/blob_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "system/clock.h"
+#include "backend/program/blob_seen.h"
 #include "system/threads.h"
 
 enum { FORMAT_VERSION = 2, BYTE_ORDER_MARK = 0x01020304, ALIGNMENT = 64, MAX_KEY = 1 << 20 };
@@ -49,49 +46,6 @@ static cleave_digest_t digest_file(const header_t *header, const char *key, clea
 
 static cleave_status_t fail(cleave_error_t *error, const char *reason) {
   return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "%s", reason);
-}
-
-/* Opens it if it is a file of ours: of this user (or root), and that nobody else can write. */
-static cleave_status_t open_own(const char *path, int *out_descriptor, uint64_t *out_size, bool *out_exists,
-                                cleave_error_t *error) {
-  struct stat info;
-  int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-  *out_exists = descriptor >= 0 || errno != ENOENT;
-  if (!*out_exists) {
-    return CLEAVE_ERROR_IO;
-  }
-  const char *reason = NULL;
-  if (descriptor < 0 || fstat(descriptor, &info) != 0) {
-    reason = strerror(errno);
-  } else if (!S_ISREG(info.st_mode)) {
-    reason = "not a regular file";
-  } else if (info.st_uid != geteuid() && info.st_uid != 0) {
-    reason = "it belongs to another user";
-  } else if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    reason = "other users may write to it";
-  } else {
-    *out_descriptor = descriptor;
-    *out_size = (uint64_t)info.st_size;
-    return CLEAVE_OK;
-  }
-  if (descriptor >= 0) {
-    (void)close(descriptor);
-  }
-  return cleave_error_set(error, CLEAVE_ERROR_IO, "%s", reason);
-}
-
-static cleave_status_t read_all(int descriptor, void *memory, size_t size, cleave_error_t *error) {
-  for (size_t done = 0; done < size;) {
-    ssize_t count = read(descriptor, (char *)memory + done, size - done);
-    if (count < 0 && errno == EINTR) {
-      continue;
-    }
-    if (count <= 0) {
-      return cleave_error_set(error, CLEAVE_ERROR_IO, "%s", count == 0 ? "it is truncated" : strerror(errno));
-    }
-    done += (size_t)count;
-  }
-  return CLEAVE_OK;
 }
 
 static cleave_status_t check_header(const header_t *header, uint64_t size, cleave_error_t *error) {
@@ -141,26 +95,47 @@ static cleave_status_t digest_content(const char *content, uint64_t length, int3
   return CLEAVE_OK;
 }
 
-static cleave_status_t check_content(const char *file, uint64_t size, const cleave_blob_reading_t *reading,
+static cleave_status_t check_content(const char *file, const header_t *header, int32_t threads,
                                      cleave_error_t *error) {
-  const char *key = reading->key;
   cleave_digest_t content;
-  header_t header;
-  memcpy(&header, file, sizeof header);
-  CLEAVE_TRY(check_header(&header, size, error));
   const char *found = file + HEADER_BYTES;
-  uint64_t start = content_start(header.key_length);
-  CLEAVE_TRY(digest_content(file + start, header.content_length, reading->threads, &content, error));
-  bool is_whole = cleave_digest_equal(digest_file(&header, found, content), header.digest);
-  for (uint64_t k = HEADER_BYTES + header.key_length; k < start; k++) {
+  uint64_t start = content_start(header->key_length);
+  CLEAVE_TRY(digest_content(file + start, header->content_length, threads, &content, error));
+  bool is_whole = cleave_digest_equal(digest_file(header, found, content), header->digest);
+  for (uint64_t k = HEADER_BYTES + header->key_length; k < start; k++) {
     is_whole = is_whole && file[k] == 0;
   }
-  if (!is_whole) {
-    return fail(error, "its content was changed after it was written");
+  return is_whole ? CLEAVE_OK : fail(error, "its content was changed after it was written");
+}
+
+/* It was used now. If it may be known again by `seen`, that is kept; NULL: it may not. */
+static void note_use(const char *path, int descriptor, const cleave_blob_seen_t *seen) {
+  if (seen == NULL || !cleave_blob_seen_write(path, seen)) {
+    (void)futimens(descriptor, NULL);
   }
-  if (header.key_length != strlen(key) || memcmp(found, key, (size_t)header.key_length) != 0) {
+}
+
+/* Checks the file that is mapped at `blob->memory`. */
+static cleave_status_t check_file(const char *path, int descriptor, const cleave_blob_reading_t *reading,
+                                  cleave_blob_t *blob, cleave_error_t *error) {
+  const char *file = blob->memory;
+  header_t header;
+  cleave_blob_seen_t seen;
+  memcpy(&header, file, sizeof header);
+  CLEAVE_TRY(check_header(&header, blob->size, error));
+  bool has_key = header.key_length == strlen(reading->key) &&
+                 memcmp(file + HEADER_BYTES, reading->key, (size_t)header.key_length) == 0;
+  bool is_known =
+      blob->size >= CLEAVE_BLOB_SEEN_BYTES && cleave_blob_seen_describe(descriptor, header.digest, &seen);
+  if (has_key && is_known && cleave_blob_seen_find(path, &seen)) {
+    blob->reader = reading->threads > 1 ? cleave_pages_read(file, blob->size) : NULL;
+    return CLEAVE_OK;
+  }
+  CLEAVE_TRY(check_content(file, &header, reading->threads, error));
+  if (!has_key) {
     return fail(error, "it is another region");
   }
+  note_use(path, descriptor, is_known ? &seen : NULL);
   return CLEAVE_OK;
 }
 
@@ -168,10 +143,10 @@ cleave_status_t cleave_blob_read(const char *path, const cleave_blob_reading_t *
                                  cleave_blob_t *out_blob, bool *out_exists, cleave_error_t *error) {
   int descriptor = -1;
   uint64_t size = 0;
-  char *memory = NULL;
+  cleave_blob_t blob = {0};
   cleave_status_t status = CLEAVE_OK;
   *out_blob = (cleave_blob_t){0};
-  CLEAVE_TRY(open_own(path, &descriptor, &size, out_exists, error));
+  CLEAVE_TRY(cleave_blob_open_own(path, &descriptor, &size, out_exists, error));
   if (size > reading->limit || size > SIZE_MAX / 2) {
     CLEAVE_TRY_CLEANUP(cleave_error_set(
         error, CLEAVE_ERROR_LIMIT, "%" PRIu64 " bytes, expected at most %" PRIu64, size, reading->limit));
@@ -183,22 +158,21 @@ cleave_status_t cleave_blob_read(const char *path, const cleave_blob_reading_t *
   if (mapped == MAP_FAILED) {
     CLEAVE_TRY_CLEANUP(cleave_error_set(error, CLEAVE_ERROR_IO, "cannot map: %s", strerror(errno)));
   }
-  memory = mapped;
-  CLEAVE_TRY_CLEANUP(check_content(memory, size, reading, error));
+  blob = (cleave_blob_t){.memory = mapped, .size = (size_t)size};
+  CLEAVE_TRY_CLEANUP(check_file(path, descriptor, reading, &blob, error));
   uint64_t start = content_start(strlen(reading->key));
-  *out_blob = (cleave_blob_t){
-      .data = memory + start, .bytes = (size_t)(size - start), .memory = memory, .size = (size_t)size};
-  memory = NULL;
-  (void)futimens(descriptor, NULL); /* it was used now */
+  *out_blob = blob;
+  out_blob->data = (const char *)mapped + start;
+  out_blob->bytes = (size_t)(size - start);
+  blob = (cleave_blob_t){0};
 cleanup:
-  if (memory != NULL) {
-    (void)munmap(memory, (size_t)size);
-  }
+  cleave_blob_deinit(&blob);
   (void)close(descriptor);
   return status;
 }
 
 void cleave_blob_deinit(cleave_blob_t *blob) {
+  cleave_pages_read_end(blob->reader);
   if (blob->memory != NULL) {
     (void)munmap(blob->memory, blob->size);
   }
@@ -213,12 +187,12 @@ cleave_status_t cleave_blob_read_key(const char *path, char **out_key, cleave_er
   header_t header;
   cleave_status_t status = CLEAVE_OK;
   *out_key = NULL;
-  CLEAVE_TRY(open_own(path, &descriptor, &size, &exists, error));
-  CLEAVE_TRY_CLEANUP(read_all(descriptor, &header, sizeof header, error));
+  CLEAVE_TRY(cleave_blob_open_own(path, &descriptor, &size, &exists, error));
+  CLEAVE_TRY_CLEANUP(cleave_blob_read_all(descriptor, &header, sizeof header, error));
   CLEAVE_TRY_CLEANUP(check_header(&header, size, error));
   key = cleave_allocate_zeroed((size_t)header.key_length + 1, 1);
   CLEAVE_TRY_MEMORY_CLEANUP(key, error);
-  CLEAVE_TRY_CLEANUP(read_all(descriptor, key, (size_t)header.key_length, error));
+  CLEAVE_TRY_CLEANUP(cleave_blob_read_all(descriptor, key, (size_t)header.key_length, error));
   *out_key = key;
   key = NULL;
 cleanup:
@@ -229,20 +203,13 @@ cleanup:
 
 /* ---- writing ---- */
 
-/* Past the process's limit a write would end the process with a signal. */
-static bool fits_process(uint64_t bytes) {
-  struct rlimit process;
-  return getrlimit(RLIMIT_FSIZE, &process) != 0 || process.rlim_cur == RLIM_INFINITY ||
-         bytes <= process.rlim_cur;
-}
-
 static cleave_status_t write_piece(cleave_blob_writer_t *writer, const void *data, size_t bytes,
                                    uint64_t end) {
   if (end > writer->limit) {
     return cleave_error_set(&writer->error, CLEAVE_ERROR_LIMIT, "it is larger than %" PRIu64 " bytes",
                             writer->limit);
   }
-  if (!fits_process(end)) {
+  if (!cleave_blob_fits_process(end)) {
     return cleave_error_set(&writer->error, CLEAVE_ERROR_IO,
                             "the file would exceed the file size limit of the process");
   }
@@ -252,20 +219,11 @@ static cleave_status_t write_piece(cleave_blob_writer_t *writer, const void *dat
   return CLEAVE_OK;
 }
 
-/* A name that no other writer has, in this process or another one. */
-static char *make_name(const char *folder) {
-  static atomic_uint number;
-  cleave_text_t text = {0};
-  cleave_text_format(&text, "%s/" CLEAVE_BLOB_TEMPORARY "%ld-%u-%" PRIx64, folder, (long)getpid(),
-                     atomic_fetch_add(&number, 1), cleave_clock_now());
-  return text.failed ? NULL : text.data;
-}
-
 void cleave_blob_writer_start(cleave_blob_writer_t *writer, const char *folder, const char *key,
                               uint64_t limit) {
   static const char ZEROS[HEADER_BYTES + ALIGNMENT] = {0};
   size_t length = strlen(key);
-  *writer = (cleave_blob_writer_t){.temporary = make_name(folder),
+  *writer = (cleave_blob_writer_t){.temporary = cleave_blob_temporary_path(folder),
                                    .key = key,
                                    .limit = limit,
                                    .start = content_start(length),

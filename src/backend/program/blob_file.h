@@ -21,24 +21,26 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "backend/program/blob_own.h"
 #include "base/text.h"
 #include "system/digest.h"
+#include "system/pages.h"
 
 #define CLEAVE_BLOB_PIECE (1U << 20)
-#define CLEAVE_BLOB_TEMPORARY ".writing-"
 
 typedef struct cleave_blob {
   const void *data; /* aligned to 64 bytes; mapped, so that processes share it */
   size_t bytes;
   void *memory; /* owned: the whole file, `size` bytes */
   size_t size;
+  cleave_page_reader_t *reader; /* of what was not looked through; may be NULL */
 } cleave_blob_t;
 
 /* How a file is read. */
 typedef struct cleave_blob_reading {
   const char *key;
   uint64_t limit;  /* bytes, at most */
-  int32_t threads; /* that look through the content */
+  int32_t threads; /* that look through the content, unless that is known to be whole (blob_seen.h) */
 } cleave_blob_reading_t;
 
 /* Maps a file that has this key. *out_exists: there is something of this name; if it cannot be used, the

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "backend/program/blob_key.h"
+#include "backend/program/blob_seen.h"
 
 #define EXTENSION ".blob"
 
@@ -120,6 +121,12 @@ static bool is_blob(const char *name) {
   return strspn(name, "0123456789abcdef") == DIGITS && strcmp(name + DIGITS, EXTENSION) == 0;
 }
 
+/* The small file beside a large one (blob_seen.h). */
+static bool is_seen(const char *name) {
+  return strspn(name, "0123456789abcdef") == DIGITS &&
+         strcmp(name + DIGITS, EXTENSION CLEAVE_BLOB_SEEN_EXTENSION) == 0;
+}
+
 static bool is_temporary(const char *name) {
   return strncmp(name, CLEAVE_BLOB_TEMPORARY, sizeof CLEAVE_BLOB_TEMPORARY - 1) == 0;
 }
@@ -140,11 +147,37 @@ void cleave_blob_list_deinit(cleave_blob_list_t *list) {
   cleave_array_free(list);
 }
 
+static int64_t nanoseconds(const struct timespec *time) {
+  return (int64_t)time->tv_sec * INT64_C(1000000000) + time->tv_nsec;
+}
+
+/* When a file was used last: its own time, or that of the small file beside it. */
+static int64_t used_ns(const char *path, const struct stat *info) {
+  struct stat seen;
+  cleave_text_t name = {0};
+  cleave_text_format(&name, "%s" CLEAVE_BLOB_SEEN_EXTENSION, path);
+  int64_t own = nanoseconds(&info->st_mtim);
+  bool has_seen = info->st_size >= CLEAVE_BLOB_SEEN_BYTES && !name.failed && lstat(name.data, &seen) == 0;
+  int64_t other = has_seen ? nanoseconds(&seen.st_mtim) : own;
+  cleave_text_deinit(&name);
+  return other > own ? other : own;
+}
+
+/* Removes a small file whose large one is gone. */
+static void remove_orphan(const char *path) {
+  struct stat info;
+  char *large = cleave_copy_text(path, strlen(path) - (sizeof CLEAVE_BLOB_SEEN_EXTENSION - 1));
+  if (large != NULL && lstat(large, &info) != 0 && errno == ENOENT) {
+    (void)unlink(path);
+  }
+  cleave_free(large);
+}
+
 /* One name of the folder. What a process that is gone was writing, or `all`, is removed. */
 static cleave_status_t visit(const cleave_blob_store_t *store, const char *name, bool all,
                              cleave_blob_list_t *list, cleave_error_t *error) {
   struct stat info;
-  if (!is_blob(name) && !is_temporary(name)) {
+  if (!is_blob(name) && !is_temporary(name) && !is_seen(name)) {
     return CLEAVE_OK;
   }
   char *path = join(store, name);
@@ -158,10 +191,11 @@ static cleave_status_t visit(const cleave_blob_store_t *store, const char *name,
     if (all || info.st_mtim.tv_sec + ABANDONED_SECONDS < time(NULL)) {
       (void)unlink(path);
     }
+  } else if (is_seen(name)) {
+    remove_orphan(path);
   } else {
-    cleave_blob_entry_t entry = {
-        .bytes = S_ISREG(info.st_mode) ? (uint64_t)info.st_size : 0,
-        .used_ns = (int64_t)info.st_mtim.tv_sec * INT64_C(1000000000) + info.st_mtim.tv_nsec};
+    cleave_blob_entry_t entry = {.bytes = S_ISREG(info.st_mode) ? (uint64_t)info.st_size : 0,
+                                 .used_ns = used_ns(path, &info)};
     memcpy(entry.name, name, DIGITS + sizeof EXTENSION);
     status = cleave_array_reserve(list, 1, error);
     if (status == CLEAVE_OK) {
@@ -213,6 +247,12 @@ cleave_status_t cleave_blob_store_list(const cleave_blob_store_t *store, bool wi
 static bool remove_entry(const cleave_blob_store_t *store, const cleave_blob_entry_t *entry) {
   char *path = join(store, entry->name);
   bool is_gone = path != NULL && (unlink(path) == 0 || errno == ENOENT);
+  cleave_text_t seen = {0};
+  cleave_text_format(&seen, "%s" CLEAVE_BLOB_SEEN_EXTENSION, path == NULL ? "" : path);
+  if (is_gone && entry->bytes >= CLEAVE_BLOB_SEEN_BYTES && !seen.failed) {
+    (void)unlink(seen.data);
+  }
+  cleave_text_deinit(&seen);
   cleave_free(path);
   return is_gone;
 }
