@@ -21,6 +21,8 @@ local options = {
     "float32", "tf32", "float16", "bfloat16",
   }),
   fast_math = option.boolean(false, "functions with fewer digits, for speed"),
+  tune = option.boolean(true,
+    "algorithms of cuBLASLt and cuDNN are measured when regions are compiled, the fastest kept"),
   regions = option.boolean(true, "make regions of all that the backend supports"),
 }
 
@@ -54,7 +56,8 @@ end
 
 local function reviewed(sub, set)
   local keep, reason = moves.computes(sub)
-  return keep, reason, { tf32 = set.precision == "tf32", fast_math = set.fast_math }
+  return keep, reason,
+    { tf32 = set.precision == "tf32", fast_math = set.fast_math, tune = set.tune }
 end
 
 local set = {
@@ -225,12 +228,12 @@ local rules = {
     expect_not = { "narrow" },
     equal = true,
   },
-  test "precision and fast functions are attributes of the region" {
+  test "precision, fast functions and measuring are attributes of the region" {
     graph = function(g, x)
       return g.Relu(g.MatMul(x, g.normal { 32, 8 }))
     end,
     inputs = { x = { 4, 32 } },
-    options = { precision = "tf32", fast_math = true },
+    options = { precision = "tf32", fast_math = true, tune = false },
     expect = { everything = 1, left = 0 },
     equal = true,
   },

@@ -11,6 +11,7 @@
 static void destroy(void *opaque) {
   cuda_state_t *state = opaque;
   if (state != NULL) {
+    cuda_choices_destroy(state->choices);
     cuda_compiler_destroy(state->compiler);
     cuda_state_stop(state);
     cuda_libraries_deinit(&state->libraries);
@@ -28,6 +29,7 @@ static cleave_status_t initialise(const cleave_host_t *host, void **out_state, c
   state->host = host;
   cleave_status_t status = cuda_state_start(state, message);
   status = status == CLEAVE_OK ? cuda_compiler_create(state, &state->compiler, message) : status;
+  status = status == CLEAVE_OK ? cuda_choices_create(state, &state->choices, message) : status;
   if (status != CLEAVE_OK) {
     destroy(state);
     return status;
@@ -117,8 +119,9 @@ static void answer_library(answering_t *answering, cuda_library_id_t id) {
   }
 }
 
-static const char *const keys[] = {"libcuda",          "libnvrtc",     "libcublasLt", "libcudnn",
-                                   "kernels.compiled", "kernels.disk", "kernels.text"};
+static const char *const keys[] = {"libcuda",       "libnvrtc",         "libcublasLt",
+                                   "libcudnn",      "kernels.compiled", "kernels.disk",
+                                   "choices.timed", "choices.disk",     "kernels.text"};
 enum { KEY_COUNT = sizeof keys / sizeof keys[0], TEXT_KEY = KEY_COUNT - 1 /* long: asked for alone */ };
 
 static void answer(answering_t *answering, uint32_t key) {
@@ -132,10 +135,11 @@ static void answer(answering_t *answering, uint32_t key) {
         .key = keys[key], .value = kernel_texts_read(cuda_compiler_texts(state->compiler))};
     return;
   }
-  cuda_compiler_counts_t counts = cuda_compiler_count(state->compiler);
+  cuda_compiler_counts_t kernels = cuda_compiler_count(state->compiler);
+  cuda_choices_counts_t choices = cuda_choices_count(state->choices);
+  const uint64_t counts[] = {kernels.compiled, kernels.from_disk, choices.timed, choices.from_disk};
   char *text = next_text(answering, keys[key]);
-  (void)snprintf(text, sizeof state->answer_texts[0], "%" PRIu64,
-                 key == CUDA_LIBRARY_COUNT ? counts.compiled : counts.from_disk);
+  (void)snprintf(text, sizeof state->answer_texts[0], "%" PRIu64, counts[key - CUDA_LIBRARY_COUNT]);
 }
 
 static cleave_status_t configure(void *opaque, const cleave_key_value_t *settings, uint32_t setting_count,
@@ -157,8 +161,8 @@ static cleave_status_t configure(void *opaque, const cleave_key_value_t *setting
     if (key == KEY_COUNT || settings[k].value != NULL) {
       return cuda_fail(message, CLEAVE_ERROR_UNSUPPORTED, CLEAVE_REASON_NONE,
                        "setting '%.60s': there are hint.kernels, and to be asked libcuda, libnvrtc, "
-                       "libcublasLt, libcudnn, "
-                       "kernels.compiled, kernels.disk, kernels.text",
+                       "libcublasLt, libcudnn, kernels.compiled, kernels.disk, kernels.text, choices.timed, "
+                       "choices.disk",
                        settings[k].key);
     }
     answer(&answering, key);
@@ -200,8 +204,8 @@ static uint32_t profile(const void *opaque, const cleave_step_time_t **out_steps
   return program->profiles ? program->plan.step_count : 0;
 }
 
-static const char *const option_keys[] = {"tf32",     "fast_math", "graphs",
-                                          "cublaslt", "cudnn",     "channels_last"};
+static const char *const option_keys[] = {"tf32",  "fast_math",     "graphs", "cublaslt",
+                                          "cudnn", "channels_last", "tune"};
 
 static const cleave_backend_t backend = {
     .size = sizeof backend,

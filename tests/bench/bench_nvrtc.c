@@ -72,11 +72,11 @@ static double read_back(const cuda_image_t *image) {
   if (mkdtemp(folder) == NULL) {
     return -1;
   }
-  cuda_disk_write(folder, key, *image);
+  cuda_store_write(folder, CUDA_STORE_CUBIN, key, *image);
   for (int k = 0; k < RUNS; k++) {
     cuda_image_t read = {NULL, 0};
     uint64_t begin = cleave_clock_now();
-    bool is_there = cuda_disk_read(folder, key, &read);
+    bool is_there = cuda_store_read(folder, CUDA_STORE_CUBIN, key, &read);
     times[k] = is_there ? cleave_clock_ms(begin, cleave_clock_now()) : -1;
     free(read.bytes);
   }

@@ -32,9 +32,12 @@ struct cuda_blas_layout {
 
 struct cuda_blas_preference {
   uint64_t workspace;
+  uint32_t reductions;
 };
 
+/* Algorithms are numbers from 1 on; one of them adds parts in place, in another order each time. */
 enum { OK = 0, ALLOCATION = 3, INVALID = 7, EXECUTION = 13, WORKSPACE_BYTES = 1024 };
+enum { ALGORITHMS = 3, UNSTABLE = 4, REDUCTION_IN_PLACE = 1, ALL_REDUCTIONS = 7 };
 
 #define ENTRY(result, name, ...)            \
   STAND_IN_EXPORT result name(__VA_ARGS__); \
@@ -119,7 +122,11 @@ ENTRY(int32_t, cublasLtMatrixLayoutDestroy, cuda_blas_layout_t layout) {
 
 ENTRY(int32_t, cublasLtMatmulPreferenceCreate, cuda_blas_preference_t *preference) {
   *preference = calloc(1, sizeof **preference);
-  return *preference == NULL ? ALLOCATION : OK;
+  if (*preference == NULL) {
+    return ALLOCATION;
+  }
+  (*preference)->reductions = ALL_REDUCTIONS;
+  return OK;
 }
 
 ENTRY(int32_t, cublasLtMatmulPreferenceSetAttribute, cuda_blas_preference_t preference, int32_t attribute,
@@ -127,6 +134,10 @@ ENTRY(int32_t, cublasLtMatmulPreferenceSetAttribute, cuda_blas_preference_t pref
   bool is_alignment = attribute >= CUDA_BLAS_PREFERENCE_ALIGN_A && attribute <= CUDA_BLAS_PREFERENCE_ALIGN_D;
   if (is_alignment) {
     return bytes == sizeof(uint32_t) ? OK : INVALID;
+  }
+  if (attribute == CUDA_BLAS_PREFERENCE_REDUCTIONS && bytes == sizeof preference->reductions) {
+    memcpy(&preference->reductions, value, bytes);
+    return OK;
   }
   if (attribute != CUDA_BLAS_PREFERENCE_WORKSPACE || bytes != sizeof preference->workspace) {
     return INVALID;
@@ -150,6 +161,8 @@ typedef struct product {
   void *d_data;
   double alpha, beta;
   uint64_t inner;
+  double milliseconds;
+  bool is_unstable;
 } product_t;
 
 static bool is_sound(const product_t *product) {
@@ -189,13 +202,32 @@ ENTRY(int32_t, cublasLtMatmulAlgoGetHeuristic, cuda_blas_handle_t handle, cuda_b
   if (!is_sound(&product)) {
     return INVALID;
   }
-  for (int k = 0; k < wanted && k < 3; k++) {
+  if ((preference->reductions & REDUCTION_IN_PLACE) != 0) {
+    choices[(*count)++] = (cuda_blas_choice_t){.algorithm = {{UNSTABLE}}, .waves = 1.0f};
+  }
+  for (int k = 0; *count < wanted && k < ALGORITHMS; k++) {
     size_t bytes = (size_t)k * WORKSPACE_BYTES;
     if (bytes <= preference->workspace) {
       choices[(*count)++] =
           (cuda_blas_choice_t){.algorithm = {{(uint64_t)k + 1}}, .workspace_bytes = bytes, .waves = 1.0f};
     }
   }
+  return OK;
+}
+
+ENTRY(int32_t, cublasLtMatmulAlgoCheck, cuda_blas_handle_t handle, cuda_blas_desc_t desc,
+      cuda_blas_layout_t a, cuda_blas_layout_t b, cuda_blas_layout_t c, cuda_blas_layout_t d,
+      const cuda_blas_algorithm_t *algorithm, cuda_blas_choice_t *choice) {
+  int32_t result = fault("cublasLtMatmulAlgoCheck");
+  product_t product = describe(desc, a, b, c, d);
+  if (result != OK || handle == NULL || !is_sound(&product)) {
+    return result != OK ? result : INVALID;
+  }
+  if (algorithm->data[0] < 1 || algorithm->data[0] > ALGORITHMS) {
+    return CUDA_BLAS_NOT_SUPPORTED;
+  }
+  choice->workspace_bytes = (size_t)(algorithm->data[0] - 1) * WORKSPACE_BYTES;
+  choice->state = OK;
   return OK;
 }
 
@@ -278,6 +310,7 @@ static int32_t run_product(void *context) {
       widen(&product->c, product->c_data, k, c);
     }
     for (uint64_t i = 0; i < size; i++) {
+      d[i] += product->is_unstable ? 1.0 : 0.0;
       double value = product->alpha * d[i] + (product->beta != 0 ? product->beta * c[i] : 0);
       d[i] = finish(product, value, bias, i % product->d.rows);
     }
@@ -288,6 +321,7 @@ static int32_t run_product(void *context) {
   free(c);
   free(d);
   free(bias);
+  stand_in_spend(product->milliseconds);
   return has_memory ? CUDA_SUCCESS_ : CUDA_LAUNCH_FAILED;
 }
 
@@ -296,6 +330,9 @@ ENTRY(int32_t, cublasLtMatmul, cuda_blas_handle_t handle, cuda_blas_desc_t desc,
       const void *beta, const void *c, cuda_blas_layout_t c_layout, void *d, cuda_blas_layout_t d_layout,
       const cuda_blas_algorithm_t *algorithm, void *workspace, size_t workspace_bytes, cuda_stream_t stream) {
   int32_t result = stand_in_enter("cublasLtMatmul");
+  int number = algorithm == NULL ? 1 : (int)algorithm->data[0];
+  double milliseconds = 0.0;
+  result = result != CUDA_SUCCESS_ ? result : stand_in_algorithm("cublasLtMatmul", number - 1, &milliseconds);
   if (result != CUDA_SUCCESS_) {
     (void)stand_in_leave(result);
     return result < 100 ? result : EXECUTION;
@@ -312,8 +349,11 @@ ENTRY(int32_t, cublasLtMatmul, cuda_blas_handle_t handle, cuda_blas_desc_t desc,
   bool is_double = desc->scale == CUDA_BLAS_F64;
   product->alpha = is_double ? *(const double *)alpha : (double)*(const float *)alpha;
   product->beta = is_double ? *(const double *)beta : (double)*(const float *)beta;
-  size_t needed = algorithm == NULL ? 0 : (size_t)(algorithm->data[0] - 1) * WORKSPACE_BYTES;
-  if (handle == NULL || !is_sound(product) || workspace_bytes < needed || (needed > 0 && workspace == NULL)) {
+  product->milliseconds = milliseconds;
+  product->is_unstable = number == UNSTABLE;
+  size_t needed = product->is_unstable ? 0 : (size_t)(number - 1) * WORKSPACE_BYTES;
+  if (handle == NULL || number < 1 || number > UNSTABLE || !is_sound(product) || workspace_bytes < needed ||
+      (needed > 0 && workspace == NULL)) {
     free(product);
     return stand_in_leave(INVALID);
   }

@@ -7,7 +7,8 @@
 
 #include "kernels/convert.h"
 
-enum { WORKSPACE_BYTES = 4096 };
+/* Algorithm 0 adds up gradients in another order each time. */
+enum { WORKSPACE_BYTES = 4096, ALGORITHMS = 3 };
 
 struct cudnnFilterStruct {
   int32_t type;
@@ -26,6 +27,7 @@ struct cudnnConvolutionStruct {
   int strides[MAX_RANK];
   int dilations[MAX_RANK];
   int groups;
+  int32_t math;
 };
 
 int32_t dnn_fault(const char *name) {
@@ -90,8 +92,8 @@ ENTRY(int32_t, cudnnSetConvolutionNdDescriptor, cuda_dnn_convolution_t convoluti
 }
 
 ENTRY(int32_t, cudnnSetConvolutionMathType, cuda_dnn_convolution_t convolution, int32_t math) {
-  (void)convolution;
-  return math >= 0 && math <= CUDA_DNN_MATH_FMA ? OK : BAD;
+  convolution->math = math;
+  return math >= 0 && math <= CUDA_DNN_MATH_FMA ? dnn_fault("cudnnSetConvolutionMathType") : BAD;
 }
 
 ENTRY(int32_t, cudnnSetConvolutionGroupCount, cuda_dnn_convolution_t convolution, int groups) {
@@ -125,6 +127,8 @@ typedef struct task {
   bool has_relu;
   const void *bias;
   const void *residual; /* or NULL */
+  double milliseconds;
+  bool is_unstable;
 } task_t;
 
 /* Channels come last in all tensors, or in none. */
@@ -277,11 +281,15 @@ static int32_t run_convolution(void *context) {
   if (has_memory) {
     convolve(task);
     has_memory = !task->is_whole || add_rest(task);
+    if (task->is_unstable) {
+      *(task->direction == DATA ? task->x_wide : task->w_wide) += 1.0;
+    }
     narrow(task);
   }
   free(task->x_wide);
   free(task->w_wide);
   free(task->y_wide);
+  stand_in_spend(task->milliseconds);
   return has_memory ? CUDA_SUCCESS_ : CUDA_LAUNCH_FAILED;
 }
 
@@ -292,8 +300,11 @@ static int32_t choose(const char *name, const task_t *task, int wanted, int *cou
   if (result != OK || !is_sound(task)) {
     return result != OK ? result : BAD;
   }
-  for (int k = 0; k < wanted && k < 2; k++) {
-    choices[(*count)++] = (cuda_dnn_choice_t){.algorithm = k, .memory = (size_t)k * WORKSPACE_BYTES};
+  for (int k = 0; k < wanted && k < ALGORITHMS; k++) {
+    choices[(*count)++] = (cuda_dnn_choice_t){.algorithm = k,
+                                              .memory = (size_t)k * WORKSPACE_BYTES,
+                                              .is_deterministic = task->direction == FORWARD || k > 0,
+                                              .math = task->convolution.math};
   }
   return OK;
 }
@@ -331,10 +342,18 @@ int32_t dnn_enqueue(const char *name, cuda_dnn_handle_t handle, bool is_sound, s
   return stand_in_leave(result == CUDA_SUCCESS_ ? OK : EXECUTION);
 }
 
-static int32_t enqueue(const char *name, const task_t *task, const call_t *call) {
+static int32_t enqueue(const char *name, task_t *task, const call_t *call) {
+  bool is_unstable = task->direction != FORWARD && call->algorithm == 0;
+  int order = call->algorithm - (task->direction != FORWARD && call->algorithm > 0);
   size_t needed = (size_t)call->algorithm * WORKSPACE_BYTES;
-  bool is_good = is_sound(task) && call->workspace_bytes >= needed &&
-                 (needed == 0 || call->workspace != NULL) &&
+  int32_t result = stand_in_enter("algorithm");
+  result = result != CUDA_SUCCESS_ ? result : stand_in_algorithm(name, order, &task->milliseconds);
+  if (stand_in_leave(result) != CUDA_SUCCESS_) {
+    return EXECUTION;
+  }
+  task->is_unstable = is_unstable;
+  bool is_good = call->algorithm >= 0 && call->algorithm < ALGORITHMS && is_sound(task) &&
+                 call->workspace_bytes >= needed && (needed == 0 || call->workspace != NULL) &&
                  dnn_is_plain(task->x.type, call->alpha, call->beta);
   return dnn_enqueue(name, call->handle, is_good, run_convolution, task, sizeof *task);
 }
@@ -348,7 +367,7 @@ static int32_t enqueue(const char *name, const task_t *task, const call_t *call)
     (void)convolution;                                                                            \
     (void)third;                                                                                  \
     *bytes = (size_t)algorithm * WORKSPACE_BYTES;                                                 \
-    return OK;                                                                                    \
+    return algorithm >= 0 && algorithm < ALGORITHMS ? OK : BAD;                                   \
   }
 
 WORKSPACE(cudnnGetConvolutionForwardWorkspaceSize, x, cuda_dnn_tensor_t, w, cuda_dnn_filter_t, y,
@@ -369,7 +388,7 @@ ENTRY(int32_t, cudnnGetConvolutionForwardAlgorithm_v7, cuda_dnn_handle_t handle,
 ENTRY(int32_t, cudnnGetConvolutionBackwardDataAlgorithm_v7, cuda_dnn_handle_t handle, cuda_dnn_filter_t w,
       cuda_dnn_tensor_t dy, cuda_dnn_convolution_t convolution, cuda_dnn_tensor_t dx, int wanted, int *count,
       cuda_dnn_choice_t *choices) {
-  const task_t task = {.x = *dx, .y = *dy, .w = *w, .convolution = *convolution};
+  const task_t task = {.direction = DATA, .x = *dx, .y = *dy, .w = *w, .convolution = *convolution};
   (void)handle;
   return choose("cudnnGetConvolutionBackwardDataAlgorithm_v7", &task, wanted, count, choices);
 }
@@ -377,7 +396,7 @@ ENTRY(int32_t, cudnnGetConvolutionBackwardDataAlgorithm_v7, cuda_dnn_handle_t ha
 ENTRY(int32_t, cudnnGetConvolutionBackwardFilterAlgorithm_v7, cuda_dnn_handle_t handle, cuda_dnn_tensor_t x,
       cuda_dnn_tensor_t dy, cuda_dnn_convolution_t convolution, cuda_dnn_filter_t dw, int wanted, int *count,
       cuda_dnn_choice_t *choices) {
-  const task_t task = {.x = *x, .y = *dy, .w = *dw, .convolution = *convolution};
+  const task_t task = {.direction = WEIGHTS, .x = *x, .y = *dy, .w = *dw, .convolution = *convolution};
   (void)handle;
   return choose("cudnnGetConvolutionBackwardFilterAlgorithm_v7", &task, wanted, count, choices);
 }
@@ -386,14 +405,14 @@ ENTRY(int32_t, cudnnConvolutionForward, cuda_dnn_handle_t handle, const void *al
       const void *x, cuda_dnn_filter_t w_type, const void *w, cuda_dnn_convolution_t convolution,
       int32_t algorithm, void *workspace, size_t workspace_bytes, const void *beta, cuda_dnn_tensor_t y_type,
       void *y) {
-  const task_t task = {.direction = FORWARD,
-                       .x = *x_type,
-                       .y = *y_type,
-                       .w = *w_type,
-                       .convolution = *convolution,
-                       .x_data = (void *)x,
-                       .w_data = (void *)w,
-                       .y_data = y};
+  task_t task = {.direction = FORWARD,
+                 .x = *x_type,
+                 .y = *y_type,
+                 .w = *w_type,
+                 .convolution = *convolution,
+                 .x_data = (void *)x,
+                 .w_data = (void *)w,
+                 .y_data = y};
   const call_t call = {handle, alpha, beta, algorithm, workspace, workspace_bytes};
   return enqueue("cudnnConvolutionForward", &task, &call);
 }
@@ -410,18 +429,18 @@ ENTRY(int32_t, cudnnConvolutionBiasActivationForward, cuda_dnn_handle_t handle, 
   bool is_double = x_type->type == CUDA_DNN_F64;
   const void *zero = is_double ? (const void *)&wide_zero : (const void *)&narrow_zero;
   bool has_residual = dnn_is_plain(x_type->type, residual_alpha, zero);
-  const task_t task = {.direction = FORWARD,
-                       .x = *x_type,
-                       .y = *y_type,
-                       .w = *w_type,
-                       .convolution = *convolution,
-                       .x_data = (void *)x,
-                       .w_data = (void *)w,
-                       .y_data = y,
-                       .is_whole = true,
-                       .has_relu = activation->mode == CUDA_DNN_RELU,
-                       .bias = bias,
-                       .residual = has_residual ? residual : NULL};
+  task_t task = {.direction = FORWARD,
+                 .x = *x_type,
+                 .y = *y_type,
+                 .w = *w_type,
+                 .convolution = *convolution,
+                 .x_data = (void *)x,
+                 .w_data = (void *)w,
+                 .y_data = y,
+                 .is_whole = true,
+                 .has_relu = activation->mode == CUDA_DNN_RELU,
+                 .bias = bias,
+                 .residual = has_residual ? residual : NULL};
   const call_t call = {handle, alpha, zero, algorithm, workspace, workspace_bytes};
   bool is_good = bias != NULL && residual != NULL && bias_type->dims[1] == y_type->dims[1] &&
                  dnn_product(bias_type->dims, bias_type->rank) == y_type->dims[1] &&
@@ -434,14 +453,14 @@ ENTRY(int32_t, cudnnConvolutionBackwardData, cuda_dnn_handle_t handle, const voi
       cuda_dnn_filter_t w_type, const void *w, cuda_dnn_tensor_t dy_type, const void *dy,
       cuda_dnn_convolution_t convolution, int32_t algorithm, void *workspace, size_t workspace_bytes,
       const void *beta, cuda_dnn_tensor_t dx_type, void *dx) {
-  const task_t task = {.direction = DATA,
-                       .x = *dx_type,
-                       .y = *dy_type,
-                       .w = *w_type,
-                       .convolution = *convolution,
-                       .x_data = dx,
-                       .w_data = (void *)w,
-                       .y_data = (void *)dy};
+  task_t task = {.direction = DATA,
+                 .x = *dx_type,
+                 .y = *dy_type,
+                 .w = *w_type,
+                 .convolution = *convolution,
+                 .x_data = dx,
+                 .w_data = (void *)w,
+                 .y_data = (void *)dy};
   const call_t call = {handle, alpha, beta, algorithm, workspace, workspace_bytes};
   return enqueue("cudnnConvolutionBackwardData", &task, &call);
 }
@@ -450,14 +469,14 @@ ENTRY(int32_t, cudnnConvolutionBackwardFilter, cuda_dnn_handle_t handle, const v
       cuda_dnn_tensor_t x_type, const void *x, cuda_dnn_tensor_t dy_type, const void *dy,
       cuda_dnn_convolution_t convolution, int32_t algorithm, void *workspace, size_t workspace_bytes,
       const void *beta, cuda_dnn_filter_t dw_type, void *dw) {
-  const task_t task = {.direction = WEIGHTS,
-                       .x = *x_type,
-                       .y = *dy_type,
-                       .w = *dw_type,
-                       .convolution = *convolution,
-                       .x_data = (void *)x,
-                       .w_data = dw,
-                       .y_data = (void *)dy};
+  task_t task = {.direction = WEIGHTS,
+                 .x = *x_type,
+                 .y = *dy_type,
+                 .w = *dw_type,
+                 .convolution = *convolution,
+                 .x_data = (void *)x,
+                 .w_data = dw,
+                 .y_data = (void *)dy};
   const call_t call = {handle, alpha, beta, algorithm, workspace, workspace_bytes};
   return enqueue("cudnnConvolutionBackwardFilter", &task, &call);
 }

@@ -270,6 +270,28 @@ ENTRY(cuMemcpyDtoDAsync_v2, cuda_address_t to, cuda_address_t from, size_t bytes
           : CUDA_INVALID_VALUE);
 }
 
+typedef struct fill {
+  void *to;
+  size_t bytes;
+  unsigned char value;
+} fill_t;
+
+static int32_t run_fill(void *context) {
+  const fill_t *fill = context;
+  memset(fill->to, fill->value, fill->bytes);
+  return CUDA_SUCCESS_;
+}
+
+ENTRY(cuMemsetD8Async, cuda_address_t to, unsigned char value, size_t bytes, cuda_stream_t stream) {
+  ENTER_CONTEXT(cuMemsetD8Async)
+  fill_t *fill = holds(to, bytes) ? malloc(sizeof *fill) : NULL;
+  if (fill == NULL) {
+    return stand_in_leave(CUDA_INVALID_VALUE);
+  }
+  *fill = (fill_t){(void *)(uintptr_t)to, bytes, value};
+  return stand_in_leave(stand_in_enqueue(stream, run_fill, fill));
+}
+
 /* ---- modules and launches ---- */
 
 ENTRY(cuModuleLoadData, cuda_module_t *module, const void *image) {

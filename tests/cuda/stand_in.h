@@ -10,7 +10,9 @@
  * By the environment, as it is when a call is made:
  *   CLEAVE_CUDA_FAIL=NAME[:N]=CODE[,...]  the call of this name returns the code; with N, the Nth one alone.
  * "late" is the work on streams. Errors above 700, and 46, stay: the device is lost. Another value begins
- * anew. CLEAVE_CUDA_DEVICES, _MEMORY, _CAPABILITY, _DRIVER    1; bytes of each; 90; 13000
+ * anew. A call of an algorithm of cuBLASLt or cuDNN has the name NAME.0, NAME.1, ..., too.
+ *   CLEAVE_CUDA_TIMES=NAME=MS/MS/...[,...]  what each of its algorithms takes, for events; 2/6/6 otherwise.
+ *   CLEAVE_CUDA_DEVICES, _MEMORY, _CAPABILITY, _DRIVER    1; bytes of each; 90; 13000
  */
 #ifndef CLEAVE_TESTS_STAND_IN_H
 #define CLEAVE_TESTS_STAND_IN_H
@@ -57,6 +59,10 @@ size_t stand_in_live_blocks(void);
  * (free). */
 typedef int32_t (*stand_in_work_t)(void *context);
 STAND_IN_EXPORT int32_t stand_in_enqueue(cuda_stream_t stream, stand_in_work_t run, void *context);
+/* The error of this call of an algorithm, or 0; the milliseconds that it takes. */
+STAND_IN_EXPORT int32_t stand_in_algorithm(const char *name, int algorithm, double *out_milliseconds);
+/* Called by work: events behind it are reached so much later. Nothing else takes time. */
+STAND_IN_EXPORT void stand_in_spend(double milliseconds);
 /* Does what is on the stream. */
 int32_t stand_in_drain(cuda_stream_t stream);
 bool stand_in_is_capturing(cuda_stream_t stream);

@@ -115,7 +115,26 @@ if command -v compute-sanitizer >/dev/null; then
 else
   echo "skipped: compute-sanitizer is not installed"
 fi
+# measured FOLDER MODEL [OPTIONS]: milliseconds to compile and of a run, with what the folder keeps.
+measured() {
+  CLEAVE_CUDA_CACHE=$work/$1
+  export CLEAVE_CUDA_CACHE
+  shift
+  "$program" run "$@" --rules "$source/rules/cuda.lua" --repeat 20 --json 2>/dev/null | awk -F '[:,]' '
+    /^  "compile_ms"/ { compile = $2 } /^  "median_ms"/ { median = $2 } END { printf "%9.1f %9.3f", compile, median }'
+  unset CLEAVE_CUDA_CACHE
+}
 if [ -n "$bench" ]; then
+  echo "== compiling and a run, ms: with first algorithms; with measured ones, nothing kept; with what was kept"
+  for name in bert_base resnet50 mobilenet_v2; do
+    for precision in float32 float16; do
+      printf '%-14s %-9s' "$name" $precision
+      for how in "first false" "kept true" "kept true"; do
+        printf '  %s' "$(measured "$name-$precision-${how% *}" "$models/$name.lua" --set precision=$precision --set tune="${how#* }")"
+      done
+      echo
+    done
+  done
   echo "== times"
   sh "$source/tests/bench/gpu/run.sh" "$program" "$build/bench_gpu" "$source" $quick || failed=$((failed + 1))
 fi

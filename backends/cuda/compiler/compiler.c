@@ -6,15 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_FOLDER = 512 };
-
-typedef struct entry {
-  cuda_key_t key;
+typedef struct kernel {
+  cuda_entry_t entry; /* of the image and the device */
   uint32_t device;
   cuda_module_t module;
   cuda_function_t function;
-  struct entry *next;
-} entry_t;
+} kernel_t;
 
 typedef struct architecture {
   char name[24];
@@ -25,8 +22,8 @@ typedef struct architecture {
 struct cuda_compiler {
   cuda_state_t *state;
   pthread_mutex_t lock;
-  entry_t *entries;
-  char folder[MAX_FOLDER]; /* "": none */
+  cuda_table_t kernels;
+  char folder[CUDA_STORE_MAX_FOLDER]; /* "": none */
   architecture_t architectures[CUDA_MAX_DEVICES];
   int major;
   int minor;
@@ -47,7 +44,7 @@ cleave_status_t cuda_compiler_create(cuda_state_t *state, cuda_compiler_t **out_
   compiler->state = state;
   compiler->texts = texts;
   (void)state->libraries.nvrtc.version(&compiler->major, &compiler->minor);
-  if (!cuda_disk_folder(compiler->folder, sizeof compiler->folder)) {
+  if (!cuda_store_folder(compiler->folder, sizeof compiler->folder)) {
     compiler->folder[0] = '\0';
   }
   *out_compiler = compiler;
@@ -59,14 +56,14 @@ void cuda_compiler_destroy(cuda_compiler_t *compiler) {
   if (compiler == NULL) {
     return;
   }
-  while (compiler->entries != NULL) {
-    entry_t *next = compiler->entries->next;
-    if (cuda_enter(compiler->state, compiler->entries->device, &message) == CLEAVE_OK) {
-      (void)compiler->state->libraries.driver.module_unload(compiler->entries->module);
+  for (cuda_entry_t *entry = cuda_table_take(&compiler->kernels); entry != NULL;
+       entry = cuda_table_take(&compiler->kernels)) {
+    kernel_t *kernel = (kernel_t *)entry;
+    if (cuda_enter(compiler->state, kernel->device, &message) == CLEAVE_OK) {
+      (void)compiler->state->libraries.driver.module_unload(kernel->module);
       cuda_leave(compiler->state);
     }
-    free(compiler->entries);
-    compiler->entries = next;
+    free(kernel);
   }
   (void)pthread_mutex_destroy(&compiler->lock);
   kernel_texts_destroy(compiler->texts);
@@ -97,38 +94,48 @@ static cuda_key_t key_of(const cuda_compiler_t *compiler, const cuda_source_t *s
   return cuda_key_add(key, version, (size_t)length);
 }
 
-static cleave_status_t load(cuda_compiler_t *compiler, entry_t *entry, const char *image, const char *name,
+static cleave_status_t load(cuda_compiler_t *compiler, kernel_t *kernel, const char *image, const char *name,
                             cleave_message_t *message) {
   const cuda_driver_t *driver = &compiler->state->libraries.driver;
-  CUDA_TRY(cuda_check(compiler->state, driver->module_load(&entry->module, image), "load a kernel", message));
+  CUDA_TRY(
+      cuda_check(compiler->state, driver->module_load(&kernel->module, image), "load a kernel", message));
   cleave_status_t status =
-      cuda_check(compiler->state, driver->module_function(&entry->function, entry->module, name),
+      cuda_check(compiler->state, driver->module_function(&kernel->function, kernel->module, name),
                  "find a kernel in its module", message);
   if (status != CLEAVE_OK) {
-    (void)driver->module_unload(entry->module);
+    (void)driver->module_unload(kernel->module);
   }
   return status;
 }
 
+/* What makes a kernel, and the key of its image. */
+typedef struct order {
+  const cuda_source_t *source;
+  const architecture_t *architecture;
+  cuda_key_t image;
+} order_t;
+
 /* From disk, if it loads; otherwise by NVRTC. */
-static cleave_status_t make(cuda_compiler_t *compiler, const cuda_source_t *source,
-                            const architecture_t *architecture, entry_t *entry, cleave_message_t *message) {
+static cleave_status_t make(cuda_compiler_t *compiler, const order_t *order, kernel_t *kernel,
+                            cleave_message_t *message) {
+  const architecture_t *architecture = order->architecture;
+  const char *name = order->source->entry;
   cuda_image_t image = {NULL, 0};
   bool has_folder = compiler->folder[0] != '\0';
-  if (has_folder && cuda_disk_read(compiler->folder, entry->key, &image)) {
-    cleave_status_t status = load(compiler, entry, image.bytes, source->entry, message);
+  if (has_folder && cuda_store_read(compiler->folder, CUDA_STORE_CUBIN, order->image, &image)) {
+    cleave_status_t status = load(compiler, kernel, image.bytes, name, message);
     free(image.bytes);
     if (status == CLEAVE_OK) {
       compiler->counts.from_disk++;
       return CLEAVE_OK;
     }
   }
-  CUDA_TRY(cuda_nvrtc_compile(compiler->state, source, architecture->name, architecture->wants_ptx, &image,
-                              message));
+  CUDA_TRY(cuda_nvrtc_compile(compiler->state, order->source, architecture->name, architecture->wants_ptx,
+                              &image, message));
   compiler->counts.compiled++;
-  cleave_status_t status = load(compiler, entry, image.bytes, source->entry, message);
+  cleave_status_t status = load(compiler, kernel, image.bytes, name, message);
   if (status == CLEAVE_OK && has_folder) {
-    cuda_disk_write(compiler->folder, entry->key, image);
+    cuda_store_write(compiler->folder, CUDA_STORE_CUBIN, order->image, image);
   }
   free(image.bytes);
   return status;
@@ -143,28 +150,30 @@ static cleave_status_t get(cuda_compiler_t *compiler, uint32_t device, const cud
                                      message));
     architecture->is_known = true;
   }
-  cuda_key_t key = key_of(compiler, source, architecture);
-  for (const entry_t *entry = compiler->entries; entry != NULL; entry = entry->next) {
-    if (memcmp(&entry->key, &key, sizeof key) == 0 && entry->device == device) {
-      compiler->counts.in_memory++;
-      *out_function = entry->function;
-      return CLEAVE_OK;
-    }
+  const order_t order = {source, architecture, key_of(compiler, source, architecture)};
+  cuda_key_t key = cuda_key_add(order.image, &device, sizeof device);
+  const kernel_t *found = (const kernel_t *)cuda_table_find(&compiler->kernels, key);
+  if (found != NULL) {
+    compiler->counts.in_memory++;
+    *out_function = found->function;
+    return CLEAVE_OK;
   }
-  entry_t *entry = calloc(1, sizeof *entry);
-  if (entry == NULL) {
+  kernel_t *kernel = calloc(1, sizeof *kernel);
+  if (kernel == NULL) {
     return cuda_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, CLEAVE_REASON_NONE, "no memory for a kernel");
   }
-  entry->key = key;
-  entry->device = device;
-  cleave_status_t status = make(compiler, source, architecture, entry, message);
+  kernel->entry.key = key;
+  kernel->device = device;
+  cleave_status_t status = make(compiler, &order, kernel, message);
+  if (status == CLEAVE_OK && !cuda_table_add(&compiler->kernels, &kernel->entry)) {
+    (void)compiler->state->libraries.driver.module_unload(kernel->module);
+    status = cuda_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, CLEAVE_REASON_NONE, "no memory for a kernel");
+  }
   if (status != CLEAVE_OK) {
-    free(entry);
+    free(kernel);
     return status;
   }
-  entry->next = compiler->entries;
-  compiler->entries = entry;
-  *out_function = entry->function;
+  *out_function = kernel->function;
   return CLEAVE_OK;
 }
 

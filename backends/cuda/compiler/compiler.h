@@ -3,14 +3,12 @@
  * From text to a kernel on a device: looked for in memory, then on disk, then compiled by NVRTC. What is
  * compiled is a cubin of the device's architecture, known by text, options, architecture and version of
  * NVRTC.
- *
- * The folder on disk is CLEAVE_CUDA_CACHE, or cleave/cuda in XDG_CACHE_HOME or in .cache of HOME; an empty
- * CLEAVE_CUDA_CACHE means none. Files are written whole or not at all; a damaged one is compiled again.
  */
 #ifndef CLEAVE_CUDA_COMPILER_H
 #define CLEAVE_CUDA_COMPILER_H
 
 #include "cuda/device/state.h"
+#include "cuda/store/store.h"
 #include "kernels/show/texts.h"
 
 typedef struct cuda_compiler cuda_compiler_t;
@@ -49,15 +47,6 @@ cuda_compiler_counts_t cuda_compiler_count(cuda_compiler_t *compiler);
 
 /* ---- what the files of this room share ---- */
 
-typedef struct cuda_key {
-  uint64_t words[2];
-} cuda_key_t;
-
-typedef struct cuda_image {
-  char *bytes; /* the caller's (free) */
-  size_t count;
-} cuda_image_t;
-
 /* nvrtc.c: for --gpu-architecture, "sm_90"; *out_ptx: the driver has to finish the work. */
 CLEAVE_MUST_USE cleave_status_t cuda_nvrtc_architecture(cuda_state_t *state, int32_t capability,
                                                         char *out_name, size_t size, bool *out_ptx,
@@ -65,12 +54,5 @@ CLEAVE_MUST_USE cleave_status_t cuda_nvrtc_architecture(cuda_state_t *state, int
 CLEAVE_MUST_USE cleave_status_t cuda_nvrtc_compile(cuda_state_t *state, const cuda_source_t *source,
                                                    const char *architecture, bool wants_ptx,
                                                    cuda_image_t *out_image, cleave_message_t *message);
-
-/* disk.c: false if there is none, or it is damaged. */
-bool cuda_disk_read(const char *folder, cuda_key_t key, cuda_image_t *out_image);
-void cuda_disk_write(const char *folder, cuda_key_t key, cuda_image_t image);
-/* The folder, made if need be; false: nothing is kept. */
-bool cuda_disk_folder(char *out_folder, size_t size);
-cuda_key_t cuda_key_add(cuda_key_t key, const void *bytes, size_t count);
 
 #endif /* CLEAVE_CUDA_COMPILER_H */

@@ -39,14 +39,10 @@ cleave_status_t cuda_nvrtc_architecture(cuda_state_t *state, int32_t capability,
 
 static void log_lines(const cuda_state_t *state, int32_t level, const char *text) {
   char line[400];
-  const cleave_host_t *host = state->host;
-  if (host->size <= offsetof(cleave_host_t, log) || host->log == NULL) {
-    return;
-  }
   while (*text != '\0') {
     size_t length = strcspn(text, "\n");
     (void)snprintf(line, sizeof line, "cuda: %.*s", length < 390 ? (int)length : 390, text);
-    host->log(host, level, line);
+    cuda_log(state, level, line);
     text += length + (text[length] == '\n');
   }
 }

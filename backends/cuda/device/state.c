@@ -42,6 +42,13 @@ cleave_status_t cuda_check(const cuda_state_t *state, cuda_result_t result, cons
                    name == NULL ? "CUDA error" : name);
 }
 
+void cuda_log(const cuda_state_t *state, int32_t level, const char *line) {
+  const cleave_host_t *host = state->host;
+  if (host != NULL && host->size > offsetof(cleave_host_t, log) && host->log != NULL) {
+    host->log(host, level, line);
+  }
+}
+
 /* ---- starting ---- */
 
 static cleave_status_t start_device(cuda_state_t *state, int number, cleave_message_t *message) {

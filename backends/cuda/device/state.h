@@ -19,6 +19,7 @@ enum {
 };
 
 struct cuda_compiler;
+struct cuda_choices;
 
 typedef struct cuda_device_state {
   cuda_device_t device;
@@ -40,6 +41,7 @@ typedef struct cuda_state {
   uint32_t device_count;
   cuda_device_state_t devices[CUDA_MAX_DEVICES];
   struct cuda_compiler *compiler;
+  struct cuda_choices *choices;
   cleave_key_value_t answers[12];
   char answer_texts[12][240];
 } cuda_state_t;
@@ -59,6 +61,9 @@ CLEAVE_MUST_USE cleave_status_t cuda_check(const cuda_state_t *state, cuda_resul
       return status_;               \
     }                               \
   } while (0)
+
+/* A line for the host's log, if it has one; levels as in cleave/backend.h. */
+void cuda_log(const cuda_state_t *state, int32_t level, const char *line);
 
 /* Finds libcuda, NVRTC and the devices. CLEAVE_ERROR_UNSUPPORTED: one of them is missing, or too old. */
 CLEAVE_MUST_USE cleave_status_t cuda_state_start(cuda_state_t *state, cleave_message_t *message);

@@ -42,12 +42,16 @@ enum {
 };
 enum { CUDA_BLAS_LAYOUT_BATCHES = 5 /* int32_t */, CUDA_BLAS_LAYOUT_STRIDE = 6 /* int64_t, elements */ };
 enum {
-  CUDA_BLAS_PREFERENCE_WORKSPACE = 1, /* uint64_t */
-  CUDA_BLAS_PREFERENCE_ALIGN_A = 5,   /* uint32_t, bytes */
+  CUDA_BLAS_PREFERENCE_WORKSPACE = 1,  /* uint64_t */
+  CUDA_BLAS_PREFERENCE_REDUCTIONS = 3, /* uint32_t, a mask */
+  CUDA_BLAS_PREFERENCE_ALIGN_A = 5,    /* uint32_t, bytes */
   CUDA_BLAS_PREFERENCE_ALIGN_B = 6,
   CUDA_BLAS_PREFERENCE_ALIGN_C = 7,
   CUDA_BLAS_PREFERENCE_ALIGN_D = 8
 };
+
+/* How parts of a long sum are put together. */
+enum { CUDA_BLAS_REDUCTION_COMPUTE_TYPE = 2 };
 
 /* X(result, member, symbol, parameters) */
 #define CUDA_BLAS_ENTRIES(X)                                                                           \
@@ -72,6 +76,10 @@ enum {
     (cuda_blas_handle_t handle, cuda_blas_desc_t desc, cuda_blas_layout_t a, cuda_blas_layout_t b,     \
      cuda_blas_layout_t c, cuda_blas_layout_t d, cuda_blas_preference_t preference, int wanted,        \
      cuda_blas_choice_t *choices, int *count))                                                         \
+  X(int32_t, check, cublasLtMatmulAlgoCheck,                                                           \
+    (cuda_blas_handle_t handle, cuda_blas_desc_t desc, cuda_blas_layout_t a, cuda_blas_layout_t b,     \
+     cuda_blas_layout_t c, cuda_blas_layout_t d, const cuda_blas_algorithm_t *algorithm,               \
+     cuda_blas_choice_t *choice))                                                                      \
   X(int32_t, multiply, cublasLtMatmul,                                                                 \
     (cuda_blas_handle_t handle, cuda_blas_desc_t desc, const void *alpha, const void *a,               \
      cuda_blas_layout_t a_layout, const void *b, cuda_blas_layout_t b_layout, const void *beta,        \

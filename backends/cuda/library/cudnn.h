@@ -24,7 +24,12 @@ enum { CUDA_DNN_RELU = 1, CUDA_DNN_IDENTITY = 5 };
 enum { CUDA_DNN_IMPLICIT_PRECOMP_GEMM = 1 }; /* the only algorithm that has CUDA_DNN_IDENTITY */
 enum { CUDA_DNN_PROPAGATE_NAN = 1 };
 enum { CUDA_DNN_SPATIAL = 1 }; /* statistics of channels, over images and places */
-enum { CUDA_DNN_MATH_DEFAULT = 0, CUDA_DNN_MATH_TENSOR = 1, CUDA_DNN_MATH_FMA = 3 };
+enum {
+  CUDA_DNN_MATH_DEFAULT = 0,
+  CUDA_DNN_MATH_TENSOR = 1,
+  CUDA_DNN_MATH_CONVERSION = 2, /* may round float32 to 16 bits */
+  CUDA_DNN_MATH_FMA = 3
+};
 
 /* The same for all directions. */
 typedef struct cuda_dnn_choice {

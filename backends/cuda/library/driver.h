@@ -76,6 +76,8 @@ enum { CUDA_CAPTURE_RELAXED = 2 };
     (void *to, cuda_address_t from, size_t bytes, cuda_stream_t stream))                                 \
   X(copy_async, cuMemcpyDtoDAsync_v2,                                                                    \
     (cuda_address_t to, cuda_address_t from, size_t bytes, cuda_stream_t stream))                        \
+  X(memory_set_async, cuMemsetD8Async,                                                                   \
+    (cuda_address_t to, unsigned char value, size_t bytes, cuda_stream_t stream))                        \
   X(stream_create, cuStreamCreate, (cuda_stream_t * stream, unsigned flags))                             \
   X(stream_destroy, cuStreamDestroy_v2, (cuda_stream_t stream))                                          \
   X(stream_wait, cuStreamSynchronize, (cuda_stream_t stream))                                            \

@@ -1,25 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps of cuDNN: convolutions, and gradients. What their descriptions have in common are dense tensors x
 // and y of one dtype.
+#include "cudnn.h"
+
 #include <string.h>
 
-#include "program.h"
-
-enum { MAX_CHOICES = 8, MAX_CUDNN_POINTERS = 8 };
-
-/* Numbers that cuDNN is called with: 1 and 0, as wide as the dtype wants them. */
-typedef struct scalars {
-  const void *one;
-  const void *zero;
-} scalars_t;
-
-static scalars_t scalars_of(cleave_dtype_t dtype) {
-  static const float narrow[2] = {1.0f, 0.0f};
-  static const double wide[2] = {1.0, 0.0};
-  bool is_double = dtype == CLEAVE_DTYPE_F64;
-  return (scalars_t){is_double ? (const void *)&wide[0] : (const void *)&narrow[0],
-                     is_double ? (const void *)&wide[1] : (const void *)&narrow[1]};
-}
+enum { MAX_CUDNN_POINTERS = 8 };
 
 static int32_t type_of(cleave_dtype_t dtype) {
   return dtype == CLEAVE_DTYPE_F64    ? CUDA_DNN_F64
@@ -78,11 +64,6 @@ static int32_t describe_convolution(const cuda_dnn_t *dnn, const cuda_convolutio
                                     cuda_ready_t *ready) {
   int32_t rank = self->spatial + 2;
   int32_t type = type_of(self->dtype);
-  bool is_short = type == CUDA_DNN_F16 || type == CUDA_DNN_BF16;
-  /* The default lets float32 be rounded to TF32. */
-  int32_t math = is_short          ? CUDA_DNN_MATH_TENSOR
-                 : self->uses_tf32 ? CUDA_DNN_MATH_DEFAULT
-                                   : CUDA_DNN_MATH_FMA;
   int32_t order = self->is_last ? CUDA_DNN_CHANNELS_LAST : CUDA_DNN_ROW_MAJOR;
   const format_t format = {type, rank, self->is_last};
   int32_t result = describe_pair(dnn, &format, self->x, self->y, ready);
@@ -93,7 +74,7 @@ static int32_t describe_convolution(const cuda_dnn_t *dnn, const cuda_convolutio
                        : dnn->convolution_set(ready->convolution, self->spatial, self->pads, self->strides,
                                               self->dilations, CUDA_DNN_CROSS_CORRELATION,
                                               type == CUDA_DNN_F64 ? CUDA_DNN_F64 : CUDA_DNN_F32);
-  result = result != 0 ? result : dnn->convolution_set_math(ready->convolution, math);
+  result = result != 0 ? result : dnn->convolution_set_math(ready->convolution, cuda_dnn_math(self));
   result = result != 0 ? result : dnn->convolution_set_groups(ready->convolution, self->groups);
   return result != 0 || self->whole == CUDA_WHOLE_NOT ? result : describe_epilogue(dnn, self, ready);
 }
@@ -116,65 +97,6 @@ static int32_t describe_norm(const cuda_dnn_t *dnn, const cuda_norm_t *self, cud
   return result != 0 ? result : describe_channels(dnn, type, 4, self->channels, ready);
 }
 
-/* ---- algorithms of convolutions ---- */
-
-static int32_t choose_convolution(const cuda_dnn_t *dnn, cuda_dnn_handle_t handle, cuda_direction_t direction,
-                                  const cuda_ready_t *ready, int *out_count, cuda_dnn_choice_t *choices) {
-  switch (direction) {
-    case CUDA_DIRECTION_DATA:
-      return dnn->choose_data(handle, ready->w, ready->y, ready->convolution, ready->x, MAX_CHOICES,
-                              out_count, choices);
-    case CUDA_DIRECTION_WEIGHTS:
-      return dnn->choose_weights(handle, ready->x, ready->y, ready->convolution, ready->w, MAX_CHOICES,
-                                 out_count, choices);
-    case CUDA_DIRECTION_FORWARD: break;
-  }
-  return dnn->choose(handle, ready->x, ready->w, ready->convolution, ready->y, MAX_CHOICES, out_count,
-                     choices);
-}
-
-static int32_t find_workspace(const cuda_dnn_t *dnn, cuda_dnn_handle_t handle, cuda_direction_t direction,
-                              cuda_ready_t *ready) {
-  size_t *bytes = &ready->workspace_bytes;
-  switch (direction) {
-    case CUDA_DIRECTION_DATA:
-      return dnn->workspace_data(handle, ready->w, ready->y, ready->convolution, ready->x, ready->algorithm,
-                                 bytes);
-    case CUDA_DIRECTION_WEIGHTS:
-      return dnn->workspace_weights(handle, ready->x, ready->y, ready->convolution, ready->w,
-                                    ready->algorithm, bytes);
-    case CUDA_DIRECTION_FORWARD: break;
-  }
-  return dnn->workspace(handle, ready->x, ready->w, ready->convolution, ready->y, ready->algorithm, bytes);
-}
-
-static bool takes_algorithm(const cuda_convolution_t *self, const cuda_dnn_choice_t *choice) {
-  return choice->status == 0 &&
-         (self->whole != CUDA_WHOLE_PLAIN || choice->algorithm == CUDA_DNN_IMPLICIT_PRECOMP_GEMM);
-}
-
-/* The first algorithm that fits. */
-static bool find_algorithm(cuda_program_t *program, uint32_t index, cuda_dnn_handle_t handle) {
-  const cuda_dnn_t *dnn = &program->state->libraries.dnn;
-  const cuda_step_t *step = &program->plan.steps[index];
-  cuda_ready_t *ready = &program->ready[index];
-  cuda_device_state_t *device = &program->state->devices[program->device];
-  cuda_direction_t direction = step->convolution->direction;
-  cuda_dnn_choice_t choices[MAX_CHOICES];
-  int count = 0;
-  (void)pthread_mutex_lock(&device->lock);
-  int32_t result = choose_convolution(dnn, handle, direction, ready, &count, choices);
-  bool is_chosen = false;
-  for (int k = 0; k < count && result == 0 && !is_chosen; k++) {
-    ready->algorithm = choices[k].algorithm;
-    is_chosen =
-        takes_algorithm(step->convolution, &choices[k]) && find_workspace(dnn, handle, direction, ready) == 0;
-  }
-  (void)pthread_mutex_unlock(&device->lock);
-  program->plan.slots[step->pointers[CUDA_WORKSPACE_POINTER].slot].bytes = (int64_t)ready->workspace_bytes;
-  return is_chosen;
-}
-
 cleave_status_t cuda_ready_dnn(cuda_program_t *program, uint32_t index, cleave_message_t *message) {
   const cuda_dnn_t *dnn = &program->state->libraries.dnn;
   const cuda_step_t *step = &program->plan.steps[index];
@@ -195,58 +117,22 @@ cleave_status_t cuda_ready_dnn(cuda_program_t *program, uint32_t index, cleave_m
     return cuda_fail(message, CLEAVE_ERROR_UNSUPPORTED, CLEAVE_REASON_OPERATOR,
                      "cuDNN cannot describe %s: %s", step->label, dnn->error_string(result));
   }
-  return step->kind != CUDA_STEP_CONVOLUTION || find_algorithm(program, index, handle)
-             ? CLEAVE_OK
-             : cuda_fail(message, CLEAVE_ERROR_UNSUPPORTED, CLEAVE_REASON_OPERATOR,
-                         "cuDNN has no algorithm for this convolution");
+  return step->kind == CUDA_STEP_CONVOLUTION ? cuda_dnn_choose(program, index, handle, message) : CLEAVE_OK;
 }
 
 /* ---- calls; `at` are the step's addresses ---- */
 
-/* Without a residual, the result stands for it, times 0. */
-static int32_t convolve_whole(const cuda_dnn_t *dnn, cuda_dnn_handle_t handle, const cuda_convolution_t *self,
-                              const cuda_ready_t *ready, void *const *at) {
-  scalars_t scalars = scalars_of(self->dtype);
-  bool has_residual = at[CUDA_RESIDUAL_POINTER] != NULL;
-  return dnn->convolve_whole(handle, scalars.one, ready->x, at[0], ready->w, at[1], ready->convolution,
-                             ready->algorithm, at[3], ready->workspace_bytes,
-                             has_residual ? scalars.one : scalars.zero, ready->y,
-                             has_residual ? at[CUDA_RESIDUAL_POINTER] : at[2], ready->channels,
-                             at[CUDA_BIAS_POINTER], ready->activation, ready->y, at[2]);
-}
-
-static int32_t convolve(const cuda_dnn_t *dnn, cuda_dnn_handle_t handle, const cuda_convolution_t *self,
-                        const cuda_ready_t *ready, void *const *at) {
-  scalars_t scalars = scalars_of(self->dtype);
-  switch (self->direction) {
-    case CUDA_DIRECTION_DATA:
-      return dnn->convolve_data(handle, scalars.one, ready->w, at[1], ready->y, at[2], ready->convolution,
-                                ready->algorithm, at[3], ready->workspace_bytes, scalars.zero, ready->x,
-                                at[0]);
-    case CUDA_DIRECTION_WEIGHTS:
-      return dnn->convolve_weights(handle, scalars.one, ready->x, at[0], ready->y, at[2], ready->convolution,
-                                   ready->algorithm, at[3], ready->workspace_bytes, scalars.zero, ready->w,
-                                   at[1]);
-    case CUDA_DIRECTION_FORWARD: break;
-  }
-  if (self->whole != CUDA_WHOLE_NOT) {
-    return convolve_whole(dnn, handle, self, ready, at);
-  }
-  return dnn->convolve(handle, scalars.one, ready->x, at[0], ready->w, at[1], ready->convolution,
-                       ready->algorithm, at[3], ready->workspace_bytes, scalars.zero, ready->y, at[2]);
-}
-
 /* The mean needs neither what was pooled nor the result, but cuDNN wants addresses of both. */
 static int32_t pool_back(const cuda_dnn_t *dnn, cuda_dnn_handle_t handle, const cuda_pooling_t *self,
                          const cuda_ready_t *ready, void *const *at) {
-  scalars_t scalars = scalars_of(self->dtype);
+  cuda_dnn_scalars_t scalars = cuda_dnn_scalars(self->dtype);
   return dnn->pool_back(handle, ready->pooling, scalars.one, ready->y, at[0], ready->y, at[0], ready->x,
                         at[1], scalars.zero, ready->x, at[1]);
 }
 
 static int32_t norm_back(const cuda_dnn_t *dnn, cuda_dnn_handle_t handle, const cuda_norm_t *self,
                          const cuda_ready_t *ready, void *const *at) {
-  scalars_t scalars = scalars_of(self->dtype);
+  cuda_dnn_scalars_t scalars = cuda_dnn_scalars(self->dtype);
   return dnn->norm_back(handle, CUDA_DNN_SPATIAL, scalars.one, scalars.zero, scalars.one, scalars.zero,
                         ready->x, at[1], ready->x, at[0], ready->x, at[5], ready->channels, at[2], at[6],
                         at[7], self->epsilon, at[3], at[4]);
@@ -265,9 +151,10 @@ cleave_status_t cuda_run_dnn(cuda_program_t *program, uint32_t index, cuda_strea
   (void)pthread_mutex_lock(&device->lock); /* a handle has one stream at a time */
   int32_t result = dnn->set_stream(device->dnn, stream);
   if (result == 0) {
-    result = step->kind == CUDA_STEP_POOL_BACK   ? pool_back(dnn, device->dnn, step->pooling, ready, at)
-             : step->kind == CUDA_STEP_NORM_BACK ? norm_back(dnn, device->dnn, step->norm, ready, at)
-                                                 : convolve(dnn, device->dnn, step->convolution, ready, at);
+    result = step->kind == CUDA_STEP_POOL_BACK ? pool_back(dnn, device->dnn, step->pooling, ready, at)
+             : step->kind == CUDA_STEP_NORM_BACK
+                 ? norm_back(dnn, device->dnn, step->norm, ready, at)
+                 : cuda_dnn_convolve(dnn, device->dnn, step->convolution, ready, at);
   }
   (void)pthread_mutex_unlock(&device->lock);
   return result == 0 ? CLEAVE_OK

@@ -18,6 +18,7 @@ static cleave_status_t read_options(const cleave_compile_options_t *options, cud
   program->device = has_more ? options->device : 0;
   program->profiles = options->profile;
   program->uses_graphs = !options->profile;
+  program->is_tuned = true;
   for (uint32_t k = 0; has_more && k < options->option_count; k++) {
     const cleave_key_value_t *option = &options->options[k];
     bool is_set = is_true(option->value);
@@ -39,6 +40,8 @@ static cleave_status_t read_options(const cleave_compile_options_t *options, cud
       out_options->channels = is_set ? CUDA_CHANNELS_LAST : CUDA_CHANNELS_FIRST;
     } else if (strcmp(option->key, "cudnn") == 0) {
       out_options->has_dnn = is_set;
+    } else if (strcmp(option->key, "tune") == 0) {
+      program->is_tuned = is_set;
     } else {
       return cuda_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, CLEAVE_REASON_NONE,
                        "option '%.60s' is unknown", option->key);
@@ -47,10 +50,13 @@ static cleave_status_t read_options(const cleave_compile_options_t *options, cud
   return CLEAVE_OK;
 }
 
-/* What a rule says of the region: attributes tf32 and fast_math. */
-static void read_attributes(const cleave_region_view_t *region, cuda_plan_options_t *out_options) {
+/* What a rule says of the region: attributes tf32, fast_math and tune. */
+static void read_attributes(const cleave_region_view_t *region, cuda_program_t *program,
+                            cuda_plan_options_t *out_options) {
   const cleave_attribute_view_t *tf32 = cleave_view_region_attribute(region, "tf32");
   const cleave_attribute_view_t *fast = cleave_view_region_attribute(region, "fast_math");
+  const cleave_attribute_view_t *tune = cleave_view_region_attribute(region, "tune");
+  program->is_tuned = program->is_tuned && (tune == NULL || tune->i != 0);
   out_options->tf32 = out_options->tf32 || (tf32 != NULL && tf32->i != 0);
   out_options->fast_math = out_options->fast_math || (fast != NULL && fast->i != 0);
 }
@@ -222,7 +228,7 @@ cleave_status_t cuda_program_create(cuda_state_t *state, const cleave_region_vie
   program->input_count = region->input_count;
   program->output_count = region->output_count;
   cleave_status_t status = read_options(options, program, &plan_options, message);
-  read_attributes(region, &plan_options);
+  read_attributes(region, program, &plan_options);
   status = status == CLEAVE_OK ? compile(program, region, plan_options, message) : status;
   if (status != CLEAVE_OK) {
     cuda_program_destroy(program);

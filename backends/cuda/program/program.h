@@ -6,6 +6,7 @@
 #ifndef CLEAVE_CUDA_PROGRAM_H
 #define CLEAVE_CUDA_PROGRAM_H
 
+#include "cuda/choices/choices.h"
 #include "cuda/compiler/compiler.h"
 #include "cuda/emit/emit.h"
 
@@ -16,7 +17,6 @@ typedef struct cuda_ready {
   cuda_function_t function;
   cuda_blas_desc_t desc;
   cuda_blas_layout_t layouts[3]; /* of a, b and d */
-  cuda_blas_choice_t blas_choice;
   cuda_dnn_tensor_t x;
   cuda_dnn_tensor_t y;
   cuda_dnn_filter_t w;
@@ -24,8 +24,7 @@ typedef struct cuda_ready {
   cuda_dnn_pooling_t pooling;
   cuda_dnn_activation_t activation;
   cuda_dnn_tensor_t channels; /* one element each: a bias, or numbers of batch normalization */
-  int32_t algorithm;
-  size_t workspace_bytes;
+  cuda_choice_t choice;       /* its algorithm */
 } cuda_ready_t;
 
 typedef struct cuda_graph_entry {
@@ -47,6 +46,7 @@ typedef struct cuda_program {
   uint32_t input_count;
   uint32_t output_count;
   bool uses_graphs;
+  bool is_tuned; /* algorithms of libraries are measured */
   cuda_graph_entry_t graphs[CUDA_MAX_GRAPHS];
   uint64_t runs;
   cuda_stream_state_t *own_stream; /* for runs without one */

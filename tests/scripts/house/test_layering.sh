@@ -96,7 +96,7 @@ check_rooms() {
   done
 }
 check_rooms onednn "library weights analysis loops plan emit convolution quantized program tune"
-check_rooms cuda "library device compiler texts plan emit program"
+check_rooms cuda "library device store compiler texts plan emit choices program"
 for folder in $(find "$root/backends" -type d); do
   files=$(find "$folder" -maxdepth 1 \( -name '*.[ch]' -o -name '*.inc' \) | wc -l)
   lines=$(find "$folder" -maxdepth 1 -name '*.[ch]' -exec cat {} + | wc -l)

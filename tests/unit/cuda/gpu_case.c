@@ -67,14 +67,13 @@ session_case_t gpu_case_graph(void) {
   return c;
 }
 
-cleave_status_t gpu_case_compile(session_case_t *c, bool fallback, const char *device,
-                                 cleave_error_t *error) {
-  const cleave_backend_option_t option = {.backend = "cuda", .key = "device", .value = device};
+cleave_status_t gpu_case_compile_with(session_case_t *c, bool fallback, const cleave_backend_option_t *option,
+                                      cleave_error_t *error) {
   const cleave_session_options_t options = {.size = sizeof options,
                                             .threads = 1,
                                             .fallback = fallback,
-                                            .backend_options = &option,
-                                            .backend_option_count = device == NULL ? 0 : 1};
+                                            .backend_options = option,
+                                            .backend_option_count = option == NULL ? 0 : 1};
   c->pointers[0] = &c->views[0];
   cleave_status_t status =
       cleave_session_create_planned(c->graph, c->plan, c->pointers, 1, &options, &c->session, error);
@@ -82,6 +81,12 @@ cleave_status_t gpu_case_compile(session_case_t *c, bool fallback, const char *d
     unit_ok(cleave_session_set_input(c->session, 0, &c->views[0], e));
   }
   return status;
+}
+
+cleave_status_t gpu_case_compile(session_case_t *c, bool fallback, const char *device,
+                                 cleave_error_t *error) {
+  const cleave_backend_option_t option = {.backend = "cuda", .key = "device", .value = device};
+  return gpu_case_compile_with(c, fallback, device == NULL ? NULL : &option, error);
 }
 
 static float expected(int row, int column) {

@@ -23,6 +23,9 @@ const char *gpu_case_ask(const char *key);
 session_case_t gpu_case_graph(void);
 /* The status of making the session. */
 cleave_status_t gpu_case_compile(session_case_t *c, bool fallback, const char *device, cleave_error_t *error);
+/* `option` may be NULL. */
+cleave_status_t gpu_case_compile_with(session_case_t *c, bool fallback, const cleave_backend_option_t *option,
+                                      cleave_error_t *error);
 /* Runs, and compares with what cpu computes. */
 void gpu_case_expect(session_case_t *c);
 /* Runs; the error. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cache on disk: a file per cubin, named by its key, with a checksum. What was not used for the longest
-// time goes. Cubins are code: the folder has to be the user's own, and closed to others.
+// The cache on disk: a file per kernel or choice, named by its key, with a checksum. What was not used for
+// the longest time goes. Kernels are code: the folder has to be the user's own, and closed to others.
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,10 +9,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "compiler.h"
+#include "store.h"
 
 enum { MAX_PATH = 640, MAX_BYTES = 1 << 28, MAX_FILES = 8192 };
-static const char MAGIC[8] = {'c', 'u', 'b', 'i', 'n', ' ', '1', '\n'};
+
+static const struct {
+  const char *ending;
+  char magic[8];
+} kinds[] = {[CUDA_STORE_CUBIN] = {".cubin", {'c', 'u', 'b', 'i', 'n', ' ', '1', '\n'}},
+             [CUDA_STORE_CHOICE] = {".choice", {'c', 'h', 'o', 'i', 'c', 'e', '1', '\n'}}};
 
 typedef struct header {
   char magic[8];
@@ -21,7 +26,7 @@ typedef struct header {
   cuda_key_t sum;
 } header_t;
 
-/* Two hashes that have nothing in common: FNV-1a, and multiplications with shifts. */
+/* FNV-1a, and multiplications with shifts. */
 cuda_key_t cuda_key_add(cuda_key_t key, const void *bytes, size_t count) {
   const unsigned char *at = bytes;
   uint64_t a = key.words[0] ^ UINT64_C(0xcbf29ce484222325);
@@ -48,7 +53,7 @@ static bool make_folders(char *path) {
          (about.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-bool cuda_disk_folder(char *out_folder, size_t size) {
+bool cuda_store_folder(char *out_folder, size_t size) {
   const char *own = getenv("CLEAVE_CUDA_CACHE");
   const char *caches = getenv("XDG_CACHE_HOME");
   const char *home = getenv("HOME");
@@ -63,9 +68,9 @@ bool cuda_disk_folder(char *out_folder, size_t size) {
   return length > 0 && (size_t)length < size && make_folders(out_folder);
 }
 
-static bool path_of(const char *folder, cuda_key_t key, char *out_path) {
-  int length = snprintf(out_path, MAX_PATH, "%s/%016llx%016llx.cubin", folder,
-                        (unsigned long long)key.words[0], (unsigned long long)key.words[1]);
+static bool path_of(const char *folder, cuda_store_kind_t kind, cuda_key_t key, char *out_path) {
+  int length = snprintf(out_path, MAX_PATH, "%s/%016llx%016llx%s", folder, (unsigned long long)key.words[0],
+                        (unsigned long long)key.words[1], kinds[kind].ending);
   return length > 0 && length < MAX_PATH;
 }
 
@@ -93,18 +98,19 @@ static bool write_whole(int file, const void *bytes, size_t count) {
   return true;
 }
 
-bool cuda_disk_read(const char *folder, cuda_key_t key, cuda_image_t *out_image) {
+bool cuda_store_read(const char *folder, cuda_store_kind_t kind, cuda_key_t key, cuda_image_t *out_image) {
   char path[MAX_PATH];
   header_t header;
   struct stat about;
-  int file = path_of(folder, key, path) ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+  int file = path_of(folder, kind, key, path) ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
   if (file < 0) {
     return false;
   }
-  bool is_whole =
-      fstat(file, &about) == 0 && about.st_uid == geteuid() && read_whole(file, &header, sizeof header) &&
-      memcmp(header.magic, MAGIC, sizeof MAGIC) == 0 && memcmp(&header.key, &key, sizeof key) == 0 &&
-      header.count > 0 && header.count < MAX_BYTES && (uint64_t)about.st_size == sizeof header + header.count;
+  bool is_whole = fstat(file, &about) == 0 && about.st_uid == geteuid() &&
+                  read_whole(file, &header, sizeof header) &&
+                  memcmp(header.magic, kinds[kind].magic, sizeof header.magic) == 0 &&
+                  memcmp(&header.key, &key, sizeof key) == 0 && header.count > 0 &&
+                  header.count < MAX_BYTES && (uint64_t)about.st_size == sizeof header + header.count;
   char *bytes = is_whole ? malloc((size_t)header.count) : NULL;
   if (bytes != NULL) {
     is_whole = read_whole(file, bytes, (size_t)header.count);
@@ -135,6 +141,12 @@ static int by_age(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
+/* Of one of the kinds, or a draft of one that its process left. */
+static bool is_own(const char *name) {
+  return strstr(name, kinds[CUDA_STORE_CUBIN].ending) != NULL ||
+         strstr(name, kinds[CUDA_STORE_CHOICE].ending) != NULL;
+}
+
 /* Removes the oldest files until three quarters of the bound are left. */
 static void shrink(const char *folder) {
   kept_t *files = calloc(MAX_FILES, sizeof *files);
@@ -144,7 +156,7 @@ static void shrink(const char *folder) {
   for (struct dirent *at = stream != NULL ? readdir(stream) : NULL; at != NULL && count < MAX_FILES;
        at = readdir(stream)) {
     struct stat about;
-    if (strlen(at->d_name) < sizeof files->name && strstr(at->d_name, ".cubin") != NULL &&
+    if (strlen(at->d_name) < sizeof files->name && is_own(at->d_name) &&
         fstatat(dirfd(stream), at->d_name, &about, AT_SYMLINK_NOFOLLOW) == 0) {
       (void)snprintf(files[count].name, sizeof files[count].name, "%.47s", at->d_name);
       files[count].used = (int64_t)about.st_mtime;
@@ -165,13 +177,13 @@ static void shrink(const char *folder) {
   free(files);
 }
 
-void cuda_disk_write(const char *folder, cuda_key_t key, cuda_image_t image) {
+void cuda_store_write(const char *folder, cuda_store_kind_t kind, cuda_key_t key, cuda_image_t image) {
   char path[MAX_PATH];
   char draft[MAX_PATH + 8];
   header_t header = {.count = image.count, .key = key};
-  memcpy(header.magic, MAGIC, sizeof MAGIC);
+  memcpy(header.magic, kinds[kind].magic, sizeof header.magic);
   header.sum = cuda_key_add((cuda_key_t){{0, 0}}, image.bytes, image.count);
-  if (!path_of(folder, key, path) || image.count >= MAX_BYTES) {
+  if (!path_of(folder, kind, key, path) || image.count >= MAX_BYTES) {
     return;
   }
   (void)snprintf(draft, sizeof draft, "%s.XXXXXX", path);
