@@ -19,32 +19,79 @@ typedef struct span {
   int64_t width;     /* channels of the block */
 } span_t;
 
-TILE_INLINE void compute(const kernel_depthwise_t *depthwise, const span_t *span, const int side,
-                         const int stride, const bool is_whole) {
-  vector_t sums[RESULTS];
-  const int64_t pixel = depthwise->x.pixel;
+/* Columns of x that all results of a span read: literals, as are those at its ends that are not there. */
+#define REACH(side, stride) ((RESULTS - 1) * (stride) + (side))
+
+/* Adds column `j` of x to all results that it is part of. */
+TILE_INLINE void add(vector_t sums[RESULTS], vector_t value, const vector_t *weights, const int j,
+                     const int side, const int stride) {
+#pragma GCC unroll 5
+  for (int l = 0; l < side; l++) {
+    if (j - l >= 0 && (j - l) % stride == 0 && (j - l) / stride < RESULTS) {
+      sums[(j - l) / stride] += value * weights[l];
+    }
+  }
+}
+
+TILE_INLINE void start(const span_t *span, vector_t sums[RESULTS]) {
 #pragma GCC unroll 7
   for (int r = 0; r < RESULTS; r++) {
     sums[r] = span->bias;
   }
+}
+
+TILE_INLINE void load_weights(const span_t *span, int64_t row, vector_t weights[5], const int side) {
+#pragma GCC unroll 5
+  for (int l = 0; l < side; l++) {
+    weights[l] = load(span->weights + (row * side + l) * PANEL);
+  }
+}
+
+/* Seven results of sixteen channels, for which `left` and `right` columns are outside of the image. */
+TILE_INLINE void compute_whole(const kernel_depthwise_t *depthwise, const span_t *span, const int side,
+                               const int stride, const int left, const int right) {
+  const int64_t pixel = depthwise->x.pixel;
+  const kernel_activation_t *activation = &depthwise->activation;
+  vector_t sums[RESULTS];
+  start(span, sums);
   for (int64_t k = span->rows[0]; k < span->rows[1]; k++) {
     const float *x = span->x + k * span->row;
     vector_t weights[5];
-#pragma GCC unroll 5
-    for (int l = 0; l < side; l++) {
-      weights[l] = load(span->weights + (k * side + l) * PANEL);
-    }
+    load_weights(span, k, weights, side);
 #pragma GCC unroll 17
-    for (int j = 0; j < (RESULTS - 1) * stride + side; j++) {
-      if (!is_whole && (j < span->inside[0] || j >= span->inside[1])) {
-        continue;
-      }
-      vector_t value = is_whole ? load(x + j * pixel) : load_some(x + j * pixel, span->width);
-#pragma GCC unroll 5
-      for (int l = 0; l < side; l++) {
-        if (j - l >= 0 && (j - l) % stride == 0 && (j - l) / stride < RESULTS) {
-          sums[(j - l) / stride] += value * weights[l];
-        }
+    for (int j = left; j < REACH(side, stride) - right; j++) {
+      add(sums, once(load(x + j * pixel)), weights, j, side, stride);
+    }
+  }
+  vector_t low = all(activation->low);
+  vector_t high = all(activation->high);
+  if (activation->kind == KERNEL_BOUNDS) {
+#pragma GCC unroll 7
+    for (int r = 0; r < RESULTS; r++) {
+      store(span->y + r * depthwise->y.pixel, bounded(sums[r], low, high));
+    }
+    return;
+  }
+#pragma GCC unroll 7
+  for (int r = 0; r < RESULTS; r++) {
+    finish(activation, span->y + r * depthwise->y.pixel, sums[r], PANEL, false);
+  }
+}
+
+/* Any number of results, of channels, and of columns in the image. */
+TILE_INLINE void compute_some(const kernel_depthwise_t *depthwise, const span_t *span, const int side,
+                              const int stride) {
+  const int64_t pixel = depthwise->x.pixel;
+  vector_t sums[RESULTS];
+  start(span, sums);
+  for (int64_t k = span->rows[0]; k < span->rows[1]; k++) {
+    const float *x = span->x + k * span->row;
+    vector_t weights[5];
+    load_weights(span, k, weights, side);
+#pragma GCC unroll 17
+    for (int j = 0; j < REACH(side, stride); j++) {
+      if (j >= span->inside[0] && j < span->inside[1]) {
+        add(sums, load_some(x + j * pixel, span->width), weights, j, side, stride);
       }
     }
   }
@@ -57,14 +104,25 @@ TILE_INLINE void compute(const kernel_depthwise_t *depthwise, const span_t *span
   }
 }
 
+/* The usual padding, and the columns of spans that touch both ends, one, or none of an image. */
 TILE_INLINE void compute_window(const kernel_depthwise_t *depthwise, const span_t *span, const int side,
                                 const int stride) {
-  bool is_whole = span->width == PANEL && span->inside[0] == 0 &&
-                  span->inside[1] == (int64_t)(RESULTS - 1) * stride + side;
-  if (is_whole) {
-    compute(depthwise, span, side, stride, true);
+  const int padding = (side - 1) / 2;
+  const int behind = stride == 1 ? padding : padding - 1; /* with stride 2, of an even number of columns */
+  const int reach = REACH(side, stride);
+  bool is_whole = span->width == PANEL && span->count >= RESULTS;
+  bool starts = span->inside[0] == padding;
+  bool ends = span->inside[1] == reach - behind;
+  if (is_whole && span->inside[0] == 0 && span->inside[1] == reach) {
+    compute_whole(depthwise, span, side, stride, 0, 0);
+  } else if (is_whole && starts && span->inside[1] == reach) {
+    compute_whole(depthwise, span, side, stride, padding, 0);
+  } else if (is_whole && span->inside[0] == 0 && ends) {
+    compute_whole(depthwise, span, side, stride, 0, behind);
+  } else if (is_whole && starts && ends) {
+    compute_whole(depthwise, span, side, stride, padding, behind);
   } else {
-    compute(depthwise, span, side, stride, false);
+    compute_some(depthwise, span, side, stride);
   }
 }
 
@@ -89,7 +147,7 @@ void kernel_depthwise_rows(const kernel_depthwise_t *depthwise, const kernel_dep
   const kernel_depthwise_image_t *x = &depthwise->x;
   const kernel_depthwise_image_t *y = &depthwise->y;
   const int64_t side = depthwise->side;
-  const int64_t reach = (RESULTS - 1) * depthwise->stride + side;
+  const int64_t reach = REACH(side, depthwise->stride);
   int64_t width = depthwise->channels - block * PANEL;
   span_t span = {.weights = data->weights + block * side * side * PANEL,
                  .row = x->width * x->pixel,

@@ -28,6 +28,14 @@ TILE_INLINE vector_t load(const float *from) {
   return out;
 }
 
+/* A value that several operations use: it is loaded once, not by each of them. */
+TILE_INLINE vector_t once(vector_t value) {
+#if KERNEL_LANES == 16 && defined(__AVX512F__)
+  __asm__("" : "+v"(value));
+#endif
+  return value;
+}
+
 TILE_INLINE void store(float *to, vector_t value) {
   memcpy(to, &value, sizeof(value));
 }

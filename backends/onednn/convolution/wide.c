@@ -87,11 +87,9 @@ static bool is_depthwise(const onednn_plan_t *plan, const onednn_kernel_t *kerne
          !onednn_adds_image(plan, request);
 }
 
-// Where it was measured to be faster than oneDNN: with activations for which oneDNN takes twice the time,
-// with few pixels, and with windows of 5x5. Large images with few channels are oneDNN's, which writes them in
-// better order.
-static bool pays(const onednn_plan_t *plan, const onednn_window_t *window,
-                 const onednn_step_request_t *request) {
+// Where products were measured to be faster than oneDNN: with activations for which oneDNN takes twice the
+// time, and with few pixels. Large images with few channels are oneDNN's, which writes them in better order.
+static bool pays(const onednn_plan_t *plan, const onednn_step_request_t *request) {
   const int64_t few = 64;
   const int64_t some = 256;
   kernel_activation_t activation;
@@ -101,18 +99,17 @@ static bool pays(const onednn_plan_t *plan, const onednn_window_t *window,
               activation.kind != KERNEL_BOUNDS;
   int64_t pixels = request->shape.dims[2] * request->shape.dims[3];
   bool is_blocked = !onednn_layout_is_strided(&request->source.layout);
-  return acts || window->kernel[0] == 5 || pixels <= few ||
-         (window->kernel[0] == 1 && is_blocked && !adds && pixels <= some);
+  return acts || pixels <= few || (is_blocked && !adds && pixels <= some);
 }
 
 bool onednn_wide_suits(const onednn_plan_t *plan, const onednn_kernel_t *kernel,
                        const onednn_window_t *window, const onednn_step_request_t *request) {
-  if (!is_plain_kernel(plan, kernel, request) || !pays(plan, window, request)) {
+  if (!is_plain_kernel(plan, kernel, request)) {
     return false;
   }
   bool is_product =
       cleave_view_int(&plan->region->nodes[kernel->node], "group", 1) == 1 && is_one_pixel(window);
-  return is_product || is_depthwise(plan, kernel, window, request);
+  return is_product ? pays(plan, request) : is_depthwise(plan, kernel, window, request);
 }
 
 // ---- the step ----
