@@ -21,15 +21,40 @@ local function sorted_keys(map)
   return keys
 end
 
----Refuses keys of `spec` that are not in `allowed` (a list of names). List entries pass when
+local sets = setmetatable({}, { __mode = "k" }) -- list of names -> set of them
+
+local function set_of(names)
+  local set = sets[names]
+  if not set then
+    set = {}
+    for _, name in ipairs(names) do
+      set[name] = true
+    end
+    sets[names] = set
+  end
+  return set
+end
+
+---Are all keys of `spec` in `allowed`, a list of names that stays as it is? List entries pass when
 ---`list` is true.
+function M.has_only(spec, allowed, list)
+  local known = set_of(allowed)
+  for key in next, spec do
+    if not known[key] and not (list and math.type(key) == "integer") then
+      return false
+    end
+  end
+  return true
+end
+
+---Refuses keys of `spec` that are not in `allowed`, as has_only finds them.
 ---@param line integer
 ---@param what string what the table describes, for the message: "op"
 function M.keys(line, what, spec, allowed, list)
-  local known = {}
-  for _, name in ipairs(allowed) do
-    known[name] = true
+  if M.has_only(spec, allowed, list) then
+    return
   end
+  local known = set_of(allowed)
   for _, key in ipairs(sorted_keys(spec)) do
     if math.type(key) == "integer" then
       if not list then

@@ -183,6 +183,9 @@ end
 
 -- An unknown key of op { } may be an attribute that belongs into attrs.
 local function check_op_keys(line, spec, ops)
+  if check.has_only(spec, OP_KEYS, true) then
+    return
+  end
   for key in host.pairs(spec) do
     if type(key) == "string" and ops[1] and host.attribute(ops[1].op, key) then
       local known = false

@@ -162,7 +162,7 @@ static bool load_rules(sweep_t *sweep) {
                                                 {.name = "min_gain", .value = "0"},
                                                 {.name = "join_run", .value = "1"}};
     if (cleave_rules_load(NULL, &(cleave_rule_source_t){.path = path},
-                          &(cleave_script_settings_t){settings, is_kernels ? 4 : 0, NULL}, NULL,
+                          &(cleave_script_settings_t){.items = settings, .count = is_kernels ? 4 : 0}, NULL,
                           &sweep->rules[k], &error) != CLEAVE_OK) {
       printf("%s\n", error.message);
       return false;

@@ -140,7 +140,8 @@ static cleave_status_t load_file(cleave_context_t *context, const char *path,
                             options->open_inputs[0]);
   }
   if (cleave_path_has_extension(path, ".lua")) {
-    cleave_script_settings_t settings = {options->settings, options->setting_count, out_used};
+    cleave_script_settings_t settings = {
+        .items = options->settings, .count = options->setting_count, .out_used = out_used};
     CLEAVE_TRY(cleave_model_script_load(context, path, &settings, options->seed, &graph, error));
   } else if (cleave_path_has_extension(path, ".json")) {
     cleave_region_file_t *region = NULL;

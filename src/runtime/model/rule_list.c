@@ -123,7 +123,7 @@ cleave_status_t cleave_rule_list_load(cleave_rule_list_t *list, cleave_context_t
   size_t setting_count = request->setting_count;
   bool *used = cleave_allocate_zeroed(setting_count * 2, sizeof *used);
   bool *ever_used = used == NULL ? NULL : used + setting_count;
-  cleave_script_settings_t settings = {request->settings, setting_count, used};
+  cleave_script_settings_t settings = {request->settings, setting_count, used, options->leaves_tests_out};
   list->files = cleave_allocate_zeroed(request->source_count, sizeof *list->files);
   CLEAVE_TRY_MEMORY_CLEANUP(used != NULL && list->files != NULL, error);
   for (size_t k = 0; k < request->source_count; k++) {

@@ -33,6 +33,7 @@ typedef struct cleave_rule_list_options {
   const cleave_rules_listener_t
       *listener;          /* told of the files, also of those of a load that fails; or NULL */
   bool stops_at_mistakes; /* becomes that of the list */
+  bool leaves_tests_out;  /* of rule files that come with cleave: nobody will ask for them */
 } cleave_rule_list_options_t;
 
 /* Loads the rule files of a request, for models of `context`; `options` may be NULL. Without sources there is

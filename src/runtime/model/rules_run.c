@@ -44,7 +44,9 @@ static cleave_status_t load(cleave_rule_list_t *list, cleave_context_t *context,
     const cleave_backend_handle_t *handle = NULL;
     CLEAVE_TRY(cleave_registry_find(context, request->backend, &handle, error));
   }
-  return cleave_rule_list_load(list, context, request, options, error);
+  cleave_rule_list_options_t own = options == NULL ? (cleave_rule_list_options_t){0} : *options;
+  own.leaves_tests_out = true;
+  return cleave_rule_list_load(list, context, request, &own, error);
 }
 
 static cleave_status_t run(const cleave_rule_list_t *list, const cleave_graph_t *graph,

@@ -12,7 +12,8 @@ typedef struct cleave_rules cleave_rules_t;
 typedef struct cleave_script_settings {
   const cleave_setting_t *items;
   size_t count;
-  bool *out_used; /* per setting, or NULL: is set if the script has an option of that name */
+  bool *out_used;        /* per setting, or NULL: is set if the script has an option of that name */
+  bool leaves_tests_out; /* of files that come with cleave: nobody will ask for them */
 } cleave_script_settings_t;
 
 /* Called for each file that a load opens, before it is opened, even if it does not exist: the rule file, then

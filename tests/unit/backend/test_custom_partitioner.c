@@ -411,7 +411,8 @@ UNIT_TEST(settings_reach_the_library_whatever_is_in_them) {
   uint32_t count = 0;
   bool used[3] = {false};
   const cleave_setting_t settings[] = {{"a", "old"}, {"a\"] = os.exit() --", "\"]]\\\n\xff '"}, {"a", "new"}};
-  unit_ok(cleave_rules_load_library(NULL, "cpu", &(cleave_script_settings_t){settings, 3, used}, &rules, e));
+  unit_ok(cleave_rules_load_library(
+      NULL, "cpu", &(cleave_script_settings_t){.items = settings, .count = 3, .out_used = used}, &rules, e));
   const cleave_ruleset_t *rulesets = cleave_rules_rulesets(rules, &count);
   ck_assert_uint_eq(count, 1);
   ck_assert_str_eq(rulesets[0].name, "cpu/exps");

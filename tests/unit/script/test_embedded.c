@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "base/text.h"
+#include "script/rules/declared.h"
 #include "script/rules/rules.h"
 #include "unit.h"
 
@@ -70,6 +71,49 @@ UNIT_TEST(a_shipped_file_loads_by_its_name) {
   uint32_t count = 0;
   (void)cleave_rules_rulesets(rules, &count);
   ck_assert_uint_gt(count, 0);
+  cleave_rules_destroy(rules);
+}
+
+static cleave_rules_t *load_without_tests(const cleave_rule_source_t *source, bool leaves_tests_out) {
+  const cleave_script_settings_t settings = {.leaves_tests_out = leaves_tests_out};
+  cleave_rules_t *rules = NULL;
+  unit_ok(cleave_rules_load(NULL, source, &settings, NULL, &rules, e));
+  return rules;
+}
+
+UNIT_TEST(a_shipped_file_without_its_tests_has_the_same_rules) {
+  const cleave_rule_source_t source = {.path = "onednn"};
+  cleave_rules_t *whole = load_without_tests(&source, false);
+  cleave_rules_t *bare = load_without_tests(&source, true);
+  ck_assert_uint_gt(cleave_rules_declared(whole)->test_count, 50);
+  ck_assert_uint_eq(cleave_rules_declared(bare)->test_count, 0);
+  ck_assert_uint_eq(cleave_rules_declared(bare)->rule_count, cleave_rules_declared(whole)->rule_count);
+  ck_assert_uint_eq(cleave_rules_declared(bare)->option_count, cleave_rules_declared(whole)->option_count);
+  uint32_t count = 0;
+  uint32_t bare_count = 0;
+  const cleave_ruleset_t *rulesets = cleave_rules_rulesets(whole, &count);
+  const cleave_ruleset_t *bare_rulesets = cleave_rules_rulesets(bare, &bare_count);
+  ck_assert_uint_eq(bare_count, count);
+  for (uint32_t k = 0; k < count; k++) {
+    ck_assert_uint_eq(bare_rulesets[k].rule_count, rulesets[k].rule_count);
+    for (uint32_t r = 0; r < rulesets[k].rule_count; r++) {
+      ck_assert_str_eq(bare_rulesets[k].rules[r].name, rulesets[k].rules[r].name);
+      ck_assert_int_eq(bare_rulesets[k].rules[r].line, rulesets[k].rules[r].line);
+    }
+  }
+  cleave_rules_destroy(whole);
+  cleave_rules_destroy(bare);
+}
+
+/* Mistakes in tests of a user's file are found whenever it is loaded. */
+UNIT_TEST(a_file_of_a_user_keeps_its_tests) {
+  static const char WITH_TEST[] =
+      "return ruleset { name = 'r', fuse 'x' { pattern = op 'Relu' },\n"
+      "  test 'it fuses' { graph = function(g, a) return g.Relu(a) end,\n"
+      "    expect = { x = 1 } } }";
+  const cleave_rule_source_t source = {.path = "r.lua", .text = WITH_TEST, .length = sizeof WITH_TEST - 1};
+  cleave_rules_t *rules = load_without_tests(&source, true);
+  ck_assert_uint_eq(cleave_rules_declared(rules)->test_count, 1);
   cleave_rules_destroy(rules);
 }
 

@@ -17,7 +17,7 @@ static cleave_status_t load_with(const char *text, const cleave_setting_t *setti
   (void)snprintf(path, sizeof path, "/tmp/cleave_m_%ld.lua", (long)getpid());
   CLEAVE_TRY(cleave_file_write(path, text, strlen(text), error));
   cleave_status_t status = cleave_model_script_load(
-      NULL, path, &(cleave_script_settings_t){settings, count, NULL}, seed, graph, error);
+      NULL, path, &(cleave_script_settings_t){.items = settings, .count = count}, seed, graph, error);
   (void)unlink(path);
   return status;
 }
@@ -391,8 +391,8 @@ static cleave_graph_t *load_example(const char *name, const cleave_setting_t *se
   char path[512];
   cleave_graph_t *graph = NULL;
   (void)snprintf(path, sizeof path, "%s/examples/models/%s.lua", CLEAVE_SOURCE_DIR, name);
-  unit_ok(
-      cleave_model_script_load(NULL, path, &(cleave_script_settings_t){settings, count, NULL}, 0, &graph, e));
+  unit_ok(cleave_model_script_load(NULL, path, &(cleave_script_settings_t){.items = settings, .count = count},
+                                   0, &graph, e));
   unit_ok(cleave_graph_verify(graph, e));
   for (uint32_t k = 0; k < cleave_graph_value_bound(graph); k++) {
     ck_assert(graph->values.items[k].is_removed || graph->values.items[k].rank >= 0);

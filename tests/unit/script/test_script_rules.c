@@ -14,9 +14,9 @@ static const cleave_ruleset_t *ruleset_of(const cleave_rules_t *rules) {
 
 static cleave_status_t load_with(const char *text, const cleave_setting_t *settings, size_t count, bool *used,
                                  cleave_rules_t **rules, cleave_error_t *error) {
-  return cleave_rules_load(NULL,
-                           &(cleave_rule_source_t){.path = "r.lua", .text = text, .length = strlen(text)},
-                           &(cleave_script_settings_t){settings, count, used}, NULL, rules, error);
+  return cleave_rules_load(
+      NULL, &(cleave_rule_source_t){.path = "r.lua", .text = text, .length = strlen(text)},
+      &(cleave_script_settings_t){.items = settings, .count = count, .out_used = used}, NULL, rules, error);
 }
 
 static cleave_status_t load(const char *text, cleave_rules_t **rules, cleave_error_t *error) {
