@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Rules for GPUs: they fuse products and convolutions with their epilogues and pointwise operators
 -- with the reductions of their rows, and put everything that the backend supports into a region.
--- Rewrites of the folder canonical/ run first, so that the rules need only match operators, not the
--- subgraphs that exporters write for them.
+-- Attention is one kernel. Rewrites of the folder canonical/ run first, so that the rules need only
+-- match operators, not the subgraphs that exporters write for them.
 --
 -- Rules only propose fusions. If the backend refuses one, it gives a reason, and the next shorter
 -- match is tried.
@@ -60,6 +60,20 @@ local function reviewed(sub, set)
     { tf32 = set.precision == "tf32", fast_math = set.fast_math, tune = set.tune }
 end
 
+-- An attention block as exporters write it.
+local function attention_block(g, x, mask)
+  local function project()
+    return g.MatMul(x, g.weight { 32, 32 }) + g.normal { 32 }
+  end
+  local function split(y, order)
+    return g.Transpose(g.Reshape(y, { 2, 9, 4, 8 }), { perm = order or { 0, 2, 1, 3 } })
+  end
+  local scores = g.MatMul(split(project()), split(project(), { 0, 2, 3, 1 })) / 2.8284271 + mask
+  local heads = g.MatMul(g.Softmax(scores, { axis = -1 }), split(project()))
+  local joined = g.Reshape(g.Transpose(heads, { perm = { 0, 2, 1, 3 } }), { 2, 9, 32 })
+  return g.MatMul(joined, g.weight { 32, 32 }) + x
+end
+
 local set = {
   name = "cuda",
   doc = "Everything that an NVIDIA GPU fuses and runs.",
@@ -69,8 +83,8 @@ local set = {
 
 -- The parts are included one by one, because each has its own options.
 for _, name in ipairs {
-  "canonical/einsum", "canonical/activations", "canonical/normalization", "parts/casts",
-  "parts/definitions",
+  "canonical/einsum", "canonical/activations", "canonical/normalization", "canonical/attention",
+  "parts/casts", "parts/definitions",
 } do
   local part = include(name .. ".lua")
   for key, declared in pairs(part.options) do
@@ -151,6 +165,46 @@ local rules = {
     end,
     inputs = { x = { 4, 50, 96 }, y = { 4, 50, 96 } },
     expect = { pointwise = 1, everything = 1, left = 0 },
+    equal = true,
+  },
+  test "attention is one kernel that splits and joins the heads itself" {
+    graph = attention_block,
+    inputs = { x = { 2, 9, 32 }, mask = { 2, 1, 1, 9 } },
+    expect = { attention = 1, attention_heads = 1, Attention = 1, Softmax = 0, everything = 1,
+      left = 0 },
+    equal = { rtol = 1e-4, atol = 1e-5 },
+  },
+  test "attention in 16 bits reads values of 16 bits" {
+    graph = attention_block,
+    inputs = { x = { 2, 9, 32 }, mask = { 2, 1, 1, 9 } },
+    options = { precision = "float16" },
+    expect = { attention = 1, narrow = 1, Cast = 3, everything = 1, left = 0 },
+    equal = { rtol = 0.01, atol = 0.01 },
+  },
+  test "attention whose products are rounded to TF32" {
+    graph = attention_block,
+    inputs = { x = { 2, 9, 32 }, mask = { 2, 1, 1, 9 } },
+    options = { precision = "tf32" },
+    expect = { attention = 1, everything = 1, left = 0 },
+    equal = { rtol = 0.005, atol = 0.005 },
+  },
+  test "attention in windows is one kernel" {
+    graph = function(g, q, k, v)
+      local s = g.MatMul(q * 0.5, g.Transpose(k, { perm = { 0, 1, 3, 2 } }))
+      local t = g.Reshape(s + g.normal { 1, 2, 4, 4 }, { 2, 3, 2, 4, 4 })
+      t = t + g.normal { 1, 3, 1, 4, 4 }
+      return g.MatMul(g.Softmax(g.Reshape(t, { -1, 2, 4, 4 }), { axis = -1 }), v)
+    end,
+    inputs = { q = { 6, 2, 4, 3 }, k = { 6, 2, 4, 3 }, v = { 6, 2, 4, 3 } },
+    expect = { attention_windows = 1, Attention = 1, everything = 1, left = 0 },
+    equal = { rtol = 1e-4, atol = 1e-5 },
+  },
+  test "attention can stay products and a softmax" {
+    graph = attention_block,
+    inputs = { x = { 2, 9, 32 }, mask = { 2, 1, 1, 9 } },
+    options = { attention = false },
+    expect = { Softmax = 1, everything = 1, left = 0 },
+    expect_not = { "attention", "attention_heads", "Attention" },
     equal = true,
   },
   test "parts of concatenations can be loads" {

@@ -30,6 +30,7 @@ typedef struct sweep sweep_t;
   X(fusion)               \
   X(indices)              \
   X(rest)                 \
+  X(attention)            \
   X(random)
 
 #define SWEEP_DECLARE(name) void sweep_##name(sweep_t *sweep);

@@ -29,7 +29,7 @@ typedef struct size3 {
 /* The same as in prelude.hpp. */
 typedef struct grid_thread {
   size3_t thread, block, block_size, grid_size;
-  _Alignas(16) unsigned char slot[16];
+  _Alignas(16) unsigned char slot[32];
 } grid_thread_t;
 
 typedef struct grid_services {

@@ -50,6 +50,7 @@ bool nvrtc_check(const char *text, int option_count, const char *const *options,
   const char *path = getenv("CLEAVE_NVRTC_REAL");
   const char *own[MAX_OPTIONS + 2];
   int count = 0;
+  bool is_older = false; /* NVRTC 13 begins with sm_75 */
   *out_log = NULL;
   if (path == NULL || path[0] == '\0') {
     return true;
@@ -57,6 +58,8 @@ bool nvrtc_check(const char *text, int option_count, const char *const *options,
   for (int k = 0; k < option_count && count < MAX_OPTIONS; k++) {
     if (strncmp(options[k], "--gpu-architecture=", 19) != 0) {
       own[count++] = options[k];
+    } else {
+      is_older = strncmp(options[k] + 19, "sm_7", 4) == 0;
     }
   }
   (void)pthread_mutex_lock(&lock);
@@ -67,7 +70,8 @@ bool nvrtc_check(const char *text, int option_count, const char *const *options,
     own[count++] = "--no-cache"; /* it would ask libcuda, which is the stand-in, for what that lacks */
   }
   is_fine = is_fine && compile(text, count, own, "--gpu-architecture=sm_80", out_log) &&
-            compile(text, count, own, "--gpu-architecture=sm_90", out_log);
+            compile(text, count, own, "--gpu-architecture=sm_90", out_log) &&
+            (!is_older || compile(text, count, own, "--gpu-architecture=sm_75", out_log));
   (void)pthread_mutex_unlock(&lock);
   return is_fine;
 }

@@ -13,7 +13,7 @@ struct uint3 {
 // The same as in grid.c.
 struct grid_thread {
   dim3 thread, block, block_size, grid_size;
-  alignas(16) unsigned char slot[16];
+  alignas(16) unsigned char slot[32];
 };
 struct grid_services {
   grid_thread *(*now)();
@@ -80,6 +80,106 @@ template <class T> T __shfl_down_sync(unsigned mask, T value, unsigned distance,
 template <class T> T __shfl_up_sync(unsigned mask, T value, unsigned distance, int width = 32) {
   const bool is_inside = grid_lane() % (unsigned)width >= distance;
   return grid_shuffle(mask, value, is_inside ? grid_lane() - distance : grid_lane());
+}
+
+// ---- tensor cores: warp-wide products, with the layouts of fragments of the PTX ISA ----
+
+struct grid_fragments {
+  unsigned a[4], b[2];
+};
+
+// Element `i` of a fragment's registers, each of which has two of 16 bits.
+inline unsigned grid_half_of(const unsigned *registers, unsigned i) {
+  return registers[i / 2] >> i % 2 * 16 & 0xffffu;
+}
+inline float grid_from_f16(unsigned half) {
+  const unsigned exponent = half >> 10 & 31u, mantissa = half & 1023u;
+  float value = (float)mantissa * 0x1p-24f; // subnormal
+  if (exponent == 31u) {
+    value = mantissa != 0 ? __builtin_nanf("") : __builtin_inff();
+  } else if (exponent > 0) {
+    value = (float)(1024u + mantissa) * 0x1p-25f * (float)(1u << exponent);
+  }
+  return (half & 0x8000u) != 0 ? -value : value;
+}
+inline float grid_from_bf16(unsigned bits) {
+  bits <<= 16;
+  float value;
+  __builtin_memcpy(&value, &bits, sizeof value);
+  return value;
+}
+inline float grid_from_tf32(unsigned bits) {
+  bits &= 0xffffe000u; // the others are not read
+  float value;
+  __builtin_memcpy(&value, &bits, sizeof value);
+  return value;
+}
+// To nearest, ties away from zero.
+inline unsigned grid_round_tf32(float x) {
+  unsigned bits;
+  __builtin_memcpy(&bits, &x, sizeof bits);
+  return (bits & 0x7f800000u) == 0x7f800000u ? bits : (bits + 0x1000u) & 0xffffe000u;
+}
+
+// mma.m16n8k16 of 16 bits: element i of A is in row lane / 4 (i = 0, 1, 4, 5) or 8 further down, and in column lane % 4 * 2 + i % 2,
+// from i = 4 on 8 further right; of B in row lane % 4 * 2 + i % 2, from i = 2 on 8 further down, and in column lane / 4; of D in
+// row lane / 4, from i = 2 on 8 further down, and in column lane % 4 * 2 + i % 2.
+template <float (*WIDEN)(unsigned)> void grid_mma_16(float *d, const unsigned *a, unsigned b0, unsigned b1) {
+  grid_thread *self = grid_bound->now();
+  const grid_fragments own = {{a[0], a[1], a[2], a[3]}, {b0, b1}};
+  __builtin_memcpy(self->slot, &own, sizeof own);
+  grid_bound->meet(0xffffffffu);
+  for (unsigned i = 0; i < 4; i++) {
+    const unsigned row = grid_lane() / 4 + (i < 2 ? 0u : 8u), column = grid_lane() % 4 * 2 + i % 2;
+    for (unsigned k = 0; k < 16; k++) {
+      const grid_fragments *left = (const grid_fragments *)grid_bound->slot_of(row % 8 * 4 + k % 8 / 2);
+      const grid_fragments *right = (const grid_fragments *)grid_bound->slot_of(column * 4 + k % 8 / 2);
+      const float x = WIDEN(grid_half_of(left->a, k % 2 + (row < 8 ? 0u : 2u) + (k < 8 ? 0u : 4u)));
+      const float y = WIDEN(grid_half_of(right->b, k % 2 + (k < 8 ? 0u : 2u)));
+      d[i] += x * y;
+    }
+  }
+  grid_bound->meet(0xffffffffu);
+}
+inline void grid_mma_f16(float *d, const unsigned *a, unsigned b0, unsigned b1) {
+  grid_mma_16<grid_from_f16>(d, a, b0, b1);
+}
+inline void grid_mma_bf16(float *d, const unsigned *a, unsigned b0, unsigned b1) {
+  grid_mma_16<grid_from_bf16>(d, a, b0, b1);
+}
+// mma.m16n8k8 of TF32: element i of A is in row lane / 4, with i odd 8 further down, and in column lane % 4, from i = 2 on 4 further
+// right; of B in row lane % 4, with i = 1 4 further down, and in column lane / 4; D is as above.
+inline void grid_mma_tf32(float *d, const unsigned *a, unsigned b0, unsigned b1) {
+  grid_thread *self = grid_bound->now();
+  const grid_fragments own = {{a[0], a[1], a[2], a[3]}, {b0, b1}};
+  __builtin_memcpy(self->slot, &own, sizeof own);
+  grid_bound->meet(0xffffffffu);
+  for (unsigned i = 0; i < 4; i++) {
+    const unsigned row = grid_lane() / 4 + (i < 2 ? 0u : 8u), column = grid_lane() % 4 * 2 + i % 2;
+    for (unsigned k = 0; k < 8; k++) {
+      const grid_fragments *left = (const grid_fragments *)grid_bound->slot_of(row % 8 * 4 + k % 4);
+      const grid_fragments *right = (const grid_fragments *)grid_bound->slot_of(column * 4 + k % 4);
+      d[i] += grid_from_tf32(left->a[(row < 8 ? 0 : 1) + (k < 4 ? 0 : 2)]) * grid_from_tf32(right->b[k / 4]);
+    }
+  }
+  grid_bound->meet(0xffffffffu);
+}
+// ldmatrix.x4 of matrices of 8 x 8 elements of 16 bits: lane 8 * m + r has the address of row r of matrix m; of each matrix a lane
+// gets the elements 2 * (lane % 4) and the next one of row lane / 4, or of column lane / 4 if it is turned.
+inline void grid_ldmatrix(unsigned *to, const void *row, bool is_turned) {
+  grid_thread *self = grid_bound->now();
+  __builtin_memcpy(self->slot, &row, sizeof row);
+  grid_bound->meet(0xffffffffu);
+  const unsigned line = grid_lane() / 4, first = grid_lane() % 4 * 2;
+  for (unsigned m = 0; m < 4; m++) {
+    to[m] = 0;
+    for (unsigned n = 0; n < 2; n++) {
+      const unsigned short *from;
+      __builtin_memcpy(&from, grid_bound->slot_of(8 * m + (is_turned ? first + n : line)), sizeof from);
+      to[m] |= (unsigned)from[is_turned ? line : first + n] << 16 * n;
+    }
+  }
+  grid_bound->meet(0xffffffffu);
 }
 
 // ---- atomics: threads of a grid run one at a time ----

@@ -84,8 +84,8 @@ LUA
 echo "== what is there"
 "$program" backends cuda || exit 1
 echo "== against cpu"
-subjects="pointwise window product reduction movement recurrent fusion random indices rest"
-[ -z "$quick" ] || subjects="product movement"
+subjects="pointwise window product reduction movement recurrent fusion random indices rest attention"
+[ -z "$quick" ] || subjects="product movement attention"
 for subject in $subjects; do
   step "sweep $subject" "$build/sweep" --backend cuda "$subject"
 done

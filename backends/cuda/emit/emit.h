@@ -240,7 +240,8 @@ CLEAVE_MUST_USE cleave_status_t cuda_emit_fused_product(cuda_plan_t *plan, const
   X(OneHot, one_hot)                            \
   X(CumSum, running_sum)                        \
   X(ReverseSequence, reverse_sequence)          \
-  X(CenterCropPad, center_crop_pad)
+  X(CenterCropPad, center_crop_pad)             \
+  X(Attention, attention)
 
 #define CUDA_EMIT_DECLARE(op, name) \
   cleave_status_t cuda_emit_##name(cuda_plan_t *plan, const cleave_node_view_t *node);

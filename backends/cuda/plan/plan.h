@@ -155,6 +155,7 @@ typedef struct cuda_plan_options {
   bool has_blas;
   bool has_dnn;
   bool has_whole; /* convolutions with bias, residual and activation */
+  bool has_mma;   /* tensor cores as compute capability 8.0 has them */
   bool tf32;
   bool fast_math;
   cuda_channels_t channels;

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MMA_CAPABILITY = 80 };
+
 static bool is_true(const char *text) {
   return text != NULL && (strcmp(text, "1") == 0 || strcmp(text, "true") == 0);
 }
@@ -229,6 +231,8 @@ cleave_status_t cuda_program_create(cuda_state_t *state, const cleave_region_vie
   program->output_count = region->output_count;
   cleave_status_t status = read_options(options, program, &plan_options, message);
   read_attributes(region, program, &plan_options);
+  plan_options.has_mma = status == CLEAVE_OK && program->device < state->device_count &&
+                         state->devices[program->device].capability >= MMA_CAPABILITY;
   status = status == CLEAVE_OK ? compile(program, region, plan_options, message) : status;
   if (status != CLEAVE_OK) {
     cuda_program_destroy(program);

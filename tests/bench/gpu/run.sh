@@ -33,9 +33,17 @@ kernel() {
     { cat "$work/log"; return 0; }
   list="$list $1=$(ls -S "$work/$1"/*.json | head -n 1)"
 }
+# fused NAME WORK ROWS COLUMNS [DTYPE [OPTIONS...]]
 fused() {
-  region "$1" "$source/tests/bench/gpu/workloads.lua" --set "work=$2" --set "rows=$(($3 / scale))" --set "columns=$4" \
-    --set "dtype=${5:-float32}"
+  fused_name=$1
+  fused_work=$2
+  fused_rows=$(($3 / scale))
+  fused_columns=$4
+  fused_dtype=${5:-float32}
+  [ $# -le 4 ] || shift
+  shift 4
+  region "$fused_name" "$source/tests/bench/gpu/workloads.lua" --set "work=$fused_work" --set "rows=$fused_rows" \
+    --set "columns=$fused_columns" --set "dtype=$fused_dtype" "$@"
 }
 kernel copy copy 8192 8192
 fused chain4 chain4 8192 8192
@@ -50,6 +58,19 @@ fused bias_gelu_4096 bias_gelu 8192 4096
 fused transpose transpose 8192 8192
 fused columns columns 8192 4096
 fused product_768 product 4096 768
+# Attention of 12 heads x 128 x 64, of 1 and of 32 sequences: in one kernel, and as products and a softmax.
+for dtype in float32 float16; do
+  for tokens in 128 4096; do
+    [ "$scale" -eq 1 ] || [ $tokens -ge 4096 ] || continue
+    fused "attention_$((tokens / 128))_$dtype" attention $tokens 768 $dtype
+    fused "attention_apart_$((tokens / 128))_$dtype" attention_apart $tokens 768 $dtype --set attention=false
+  done
+done
+fused attention_32_tf32 attention 4096 768 float32 --set precision=tf32
+if [ "$scale" -eq 1 ]; then
+  fused attention_4096_float16 attention 4096 768 float16 --set length=4096
+  fused attention_4096_causal_float16 attention 4096 768 float16 --set length=4096 --set causal=1
+fi
 region gru_residual "$source/examples/models/gru_residual.lua"
 if [ "$scale" -eq 1 ]; then
   region gru_residual_500 "$source/examples/models/gru_residual.lua" --set features=500 --set batch=100 --set hidden=1500

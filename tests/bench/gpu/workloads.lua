@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What the kernels of a GPU are measured with: --set work=NAME, and rows, columns, dtype where they apply.
+-- What the kernels of a GPU are measured with: --set work=NAME, and rows, columns, dtype where they apply; length and
+-- causal for attention.
 local work = options.work or "chain4"
 local rows, columns = options.rows or 8192, options.columns or 8192
 local dtype = options.dtype or "float32"
@@ -47,6 +48,30 @@ end
 
 function WORKS.product()
   return g.Relu(g.MatMul(x, g.weight { columns, columns }) + g.weight { columns })
+end
+
+-- Rows are tokens, of sequences of `length`; heads have 64 columns.
+local length = math.min(options.length or 128, rows)
+local heads = columns // 64
+
+local function sequences(value)
+  return g.Reshape(value, { rows // length, length, columns })
+end
+
+function WORKS.attention()
+  local k, v = g.input("k", dtype, { rows, columns }), g.input("v", dtype, { rows, columns })
+  return g.Attention(sequences(x), sequences(k), sequences(v),
+    { q_num_heads = heads, kv_num_heads = heads, is_causal = options.causal or 0 })
+end
+
+-- The same as products and a softmax, with the heads apart already.
+function WORKS.attention_apart()
+  local k, v = g.input("k", dtype, { rows, columns }), g.input("v", dtype, { rows, columns })
+  local function split(value)
+    return g.Reshape(value, { rows // length, heads, length, 64 })
+  end
+  local scores = g.MatMul(split(x), g.Transpose(split(k), { perm = { 0, 1, 3, 2 } }))
+  return g.MatMul(g.Softmax(g.Mul(scores, g.constant(0.125, dtype))), split(v))
 end
 
 g.output("z", WORKS[work]())
