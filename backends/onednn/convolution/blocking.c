@@ -91,6 +91,24 @@ static bool touches_transpose(const onednn_plan_t *plan, const onednn_kernel_t *
   return false;
 }
 
+// Groups of 8 channels are computed in blocks of 8, so that images in blocks of 16 are copied before each of
+// them and after. With channels last nothing is: RegNetY-400MF takes 0.81 of the time. Where there are
+// smaller groups, as in ResNeXt-50, the copies are worth it.
+static bool has_groups_of_8_alone(const onednn_plan_t *plan) {
+  uint32_t eights = 0;
+  uint32_t others = 0;
+  for (uint32_t k = 0; k < plan->analysis->kernel_count; k++) {
+    const onednn_kernel_t *kernel = &plan->analysis->kernels[k];
+    if (kernel->kind == ONEDNN_CONVOLUTION) {
+      int64_t groups = cleave_view_int(&plan->region->nodes[kernel->node], "group", 1);
+      int64_t channels = onednn_plan_shape(plan, kernel->source).dims[1];
+      eights += groups > 1 && channels == 8 * groups ? 1 : 0;
+      others += groups > 1 && channels < 8 * groups && channels > groups ? 1 : 0;
+    }
+  }
+  return eights > 0 && others == 0;
+}
+
 bool onednn_blocks_pay(const onednn_plan_t *plan) {
   work_t whole = {.needed = 0, .blocked = 0};
   double gaining = 0;
@@ -106,14 +124,15 @@ bool onednn_blocks_pay(const onednn_plan_t *plan) {
     gaining += onednn_winograd_suits(plan, kernel) ? work.needed : 0;
     transposed = transposed || touches_transpose(plan, kernel);
   }
-  return gaining > 0.15 * whole.needed || (!transposed && whole.blocked < 1.05 * whole.needed);
+  return gaining > 0.15 * whole.needed ||
+         (!transposed && !has_groups_of_8_alone(plan) && whole.blocked < 1.05 * whole.needed);
 }
 
-bool onednn_shuffles(const onednn_plan_t *plan) {
+bool onednn_keeps_channels_last(const onednn_plan_t *plan) {
   for (uint32_t k = 0; k < plan->analysis->kernel_count; k++) {
     if (plan->analysis->kernels[k].kind == ONEDNN_SHUFFLE) {
       return true;
     }
   }
-  return false;
+  return has_groups_of_8_alone(plan);
 }

@@ -43,8 +43,9 @@ bool onednn_window_of_three(const onednn_plan_t *plan, const onednn_kernel_t *ke
 bool onednn_winograd_suits(const onednn_plan_t *plan, const onednn_kernel_t *kernel);
 bool onednn_blocks_pay(const onednn_plan_t *plan);
 
-/* Does the region shuffle channels, which is cheapest with channels last? */
-bool onednn_shuffles(const onednn_plan_t *plan);
+/* Without blocks: do all convolutions have channels last, although oneDNN may like something else? So it is
+ * if the region shuffles channels, or has groups of 8. */
+bool onednn_keeps_channels_last(const onednn_plan_t *plan);
 
 /* winograd.c: the tile, 4 or 2, for which kernels/winograd computes the kernel, in the form that it has; 0:
  * oneDNN does. */

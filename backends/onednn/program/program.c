@@ -135,7 +135,7 @@ static cleave_status_t copy_through(onednn_plan_t *plan) {
 static cleave_status_t emit_all(onednn_plan_t *plan, const onednn_analysis_t *analysis) {
   bool low = onednn_precision_is_low(&plan->precision);
   plan->blocked = !low && onednn_blocks_pay(plan); /* products of other types like channels last */
-  plan->channels_last = !plan->blocked && onednn_shuffles(plan);
+  plan->channels_last = !plan->blocked && onednn_keeps_channels_last(plan);
   for (uint32_t k = 0; k < analysis->kernel_count; k++) {
     plan->kernel = k;
     // oneDNN shares the work of a primitive among as many threads as there are when it is made.
