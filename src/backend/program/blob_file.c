@@ -128,7 +128,7 @@ static cleave_status_t check_file(const char *path, int descriptor, const cleave
   bool is_known =
       blob->size >= CLEAVE_BLOB_SEEN_BYTES && cleave_blob_seen_describe(descriptor, header.digest, &seen);
   if (has_key && is_known && cleave_blob_seen_find(path, &seen)) {
-    blob->reader = reading->threads > 1 ? cleave_pages_read(file, blob->size) : NULL;
+    blob->is_known = true;
     return CLEAVE_OK;
   }
   CLEAVE_TRY(check_content(file, &header, reading->threads, error));
@@ -172,7 +172,6 @@ cleanup:
 }
 
 void cleave_blob_deinit(cleave_blob_t *blob) {
-  cleave_pages_read_end(blob->reader);
   if (blob->memory != NULL) {
     (void)munmap(blob->memory, blob->size);
   }

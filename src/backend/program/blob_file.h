@@ -24,7 +24,6 @@
 #include "backend/program/blob_own.h"
 #include "base/text.h"
 #include "system/digest.h"
-#include "system/pages.h"
 
 #define CLEAVE_BLOB_PIECE (1U << 20)
 
@@ -33,7 +32,7 @@ typedef struct cleave_blob {
   size_t bytes;
   void *memory; /* owned: the whole file, `size` bytes */
   size_t size;
-  cleave_page_reader_t *reader; /* of what was not looked through; may be NULL */
+  bool is_known; /* to be whole, so that nobody looked through it (blob_seen.h) */
 } cleave_blob_t;
 
 /* How a file is read. */
