@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "sweep.h"
+#include "sweep_case.h"
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
@@ -139,7 +140,10 @@ void sweep_attention(sweep_t *sweep) {
   /* Infinities as masks, and products that differ much. */
   sweep_nodes(sweep, "Attention(q[1,2,5,8], k[1,2,40,8], v[1,2,40,8], Log(Relu(m[2,5,40])))");
   sweep_nodes(sweep, "Attention{scale=30.0}(q[1,2,20,8], k[1,2,90,8], v[1,2,90,8])");
-  sweep_nodes(sweep,
-              "Attention(q[1,1,3,8], k[1,1,20,8], v[1,1,20,8], Mul(Cast{to=1}(Less(m[3,1], #0)), #-3.4e38))");
+  if (!sweep->gradients) { /* numbers this low absorb what finite differences change */
+    sweep_nodes(
+        sweep,
+        "Attention(q[1,1,3,8], k[1,1,20,8], v[1,1,20,8], Mul(Cast{to=1}(Less(m[3,1], #0)), #-3.4e38))");
+  }
   sweep_nodes(sweep, "Attention(q![1,1,20,8], k[1,1,20,8], v[1,1,20,8])");
 }

@@ -78,6 +78,7 @@ static void run_text(const char *defines, const char *text, void *arguments) {
   const grid_kernel_t *kernel = grid_module_kernel(module, "cleave_kernel");
   ck_assert_ptr_nonnull(kernel);
   ck_assert_msg(grid_run(kernel, grid, block, all, message) == 0, "%s", message);
+  grid_module_unload(module);
   free(image);
   (void)nvrtc.destroy(&program);
 }

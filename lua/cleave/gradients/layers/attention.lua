@@ -45,10 +45,10 @@ local function summed(g, value, count)
   return g.ReduceSum(groups, { 2 }, { keepdims = 0 })
 end
 
--- `past`: how many keys come before those of the first query, a scalar; `lengths`: how many keys
--- are no padding, by batch.
+-- What nobody sees is minus infinity. `past`: how many keys come before those of the first query,
+-- a scalar; `lengths`: how many keys are no padding, by batch.
 local function masked(g, scores, mask, is_causal, past, lengths)
-  local lowest = g.constant(-1e30, scores.dtype)
+  local lowest = g.constant(-math.huge, scores.dtype)
   if lengths then
     local places = g.Range(0, g.Squeeze(common.size(g, scores, 3), { 0 }), 1)
     scores = g.Where(g.Less(places, g.Reshape(lengths, { -1, 1, 1, 1 })), scores, lowest)
@@ -64,6 +64,17 @@ local function masked(g, scores, mask, is_causal, past, lengths)
     scores = g.Where(g.Cast(below, { to = "bool" }), scores, lowest)
   end
   return scores
+end
+
+-- The probabilities of keys; a query that sees none has zeros, and no NaN on the way, whose
+-- gradient would be one, too.
+local function visible(g, scores, may_hide_all)
+  if not may_hide_all then
+    return g.Softmax(scores)
+  end
+  local hidden = g.IsInf(scores, { detect_positive = 0 })
+  local lowest = g.constant(scores.dtype == "float16" and -6e4 or -1e30, scores.dtype)
+  return g.Where(hidden, g.constant(0, scores.dtype), g.Softmax(g.Where(hidden, lowest, scores)))
 end
 
 local function heads_of(node)
@@ -103,8 +114,9 @@ return {
         bent = g.Tanh(scores / cap)
         scores = bent * cap
       end
-      local p = g.Softmax(masked(g, scores, mask, attrs.is_causal == 1,
-        past and g.Squeeze(past, { 0 }), inputs.nonpad_kv_seqlen))
+      scores = masked(g, scores, mask, attrs.is_causal == 1, past and g.Squeeze(past, { 0 }),
+        inputs.nonpad_kv_seqlen)
+      local p = visible(g, scores, mask or inputs.nonpad_kv_seqlen)
       dy = apart(g, dy, of_q)
       local dp = g.MatMul(dy, turned(g, v))
       local dscores = (dp - g.ReduceSum(dp * p, { -1 }, { keepdims = 1 })) * p
@@ -131,8 +143,12 @@ return {
   test "Attention with masks" {
     graph = function(g, q, k, v, mask)
       local seen = g.constant({ { true, false, true }, { true, true, true } }, "bool")
+      local none = g.constant({ { false, false, false }, { true, true, false } }, "bool")
+      local far = -math.huge
+      local lowest = g.constant({ { far, far, far }, { 0, far, 0 } }, mask.dtype)
       return (g.Attention(q, k, v)), (g.Attention(q, k, v, mask, { scale = 0.7 })),
-        (g.Attention(q, k, v, seen)), (g.Attention(q, k, v, { is_causal = 1 }))
+        (g.Attention(q, k, v, seen)), (g.Attention(q, k, v, { is_causal = 1 })),
+        (g.Attention(q, k, v, none)), (g.Attention(q, k, v, mask + lowest))
     end,
     inputs = { q = { 2, 2, 2, 3 }, k = { 2, 2, 3, 3 }, v = { 2, 2, 3, 4 }, mask = { 2, 3 } },
     gradient = 2,
