@@ -130,10 +130,6 @@ bool onednn_loop_statistics(const onednn_loop_t *loop, const onednn_crew_t *crew
  * `strides[1][0]` apart from an image to the next, result, which may be the image. */
 bool onednn_loop_scale_channels(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
 
-/* Three planes of pixels become pixels of three channels. data: image, result. */
-enum { ONEDNN_COLOURS = 3 };
-bool onednn_loop_join_colours(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
-
 /* Parts of an image whose pixels are added up first. */
 enum { ONEDNN_PIXEL_PARTS = 8 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images with channels last: means over all pixels, channels times a number each, and colours side by side.
-// Threads take the pixels that they took in the convolution before, which are in their own caches: oneDNN's
-// primitives, which share the channels, were slower on two threads than on one.
+// Images with channels last: means over all pixels, and channels times a number each. Threads take the pixels
+// that they took in the convolution before, which are in their own caches: oneDNN's primitives, which share
+// the channels, were slower on two threads than on one.
 #include "onednn/loops/loops.h"
 
 /* Elements that are worth a thread, and channels that are added up in registers. */
@@ -103,30 +103,5 @@ bool onednn_loop_pixel_means(const onednn_loop_t *loop, const onednn_crew_t *cre
       y[c] = sum * factor;
     }
   }
-  return true;
-}
-
-ONEDNN_VECTOR static void join_colours(const float *restrict x, int64_t plane, float *restrict y,
-                                       int64_t pixels) {
-  for (int64_t p = 0; p < pixels; p++) {
-    y[ONEDNN_COLOURS * p] = x[p];
-    y[ONEDNN_COLOURS * p + 1] = x[plane + p];
-    y[ONEDNN_COLOURS * p + 2] = x[2 * plane + p];
-  }
-}
-
-static void join_shares(void *opaque, int64_t begin, int64_t end) {
-  const pixels_body_t *body = opaque;
-  int64_t pixels = body->loop->dims[1];
-  for (int64_t image = 0; image < body->loop->dims[0]; image++) {
-    int64_t first = pixels * begin / body->shares;
-    const float *x = body->data[0] + image * ONEDNN_COLOURS * pixels + first;
-    float *y = body->data[1] + ONEDNN_COLOURS * (image * pixels + first);
-    join_colours(x, pixels, y, pixels * end / body->shares - first);
-  }
-}
-
-bool onednn_loop_join_colours(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data) {
-  share_out(loop, crew, data, join_shares);
   return true;
 }

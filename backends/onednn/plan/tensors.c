@@ -63,24 +63,6 @@ static cleave_status_t copy_by_loop(onednn_plan_t *plan, const onednn_tensor_t *
                           "copy loop");
 }
 
-// Images of colours that get channels last: oneDNN takes three times as long.
-static bool joins_colours(const onednn_layout_t *from, const onednn_layout_t *to) {
-  onednn_shape_t shape = onednn_layout_shape(from);
-  onednn_layout_t last = onednn_layout_channels_last(&shape);
-  return shape.rank == 4 && shape.dims[1] == ONEDNN_COLOURS && from->data_type == dnnl_f32 &&
-         onednn_layout_is_plain(from) && onednn_layout_equal(to, &last);
-}
-
-static cleave_status_t join_colours(onednn_plan_t *plan, const onednn_tensor_t *from,
-                                    const onednn_tensor_t *to) {
-  onednn_shape_t shape = onednn_layout_shape(&from->layout);
-  const onednn_loop_t loop = {.run = onednn_loop_join_colours,
-                              .rank = 3,
-                              .dims = {shape.dims[0], shape.dims[2] * shape.dims[3], ONEDNN_COLOURS}};
-  return onednn_loop_step(plan, &loop, (const onednn_tensor_t *[]){from, to}, 2, CLEAVE_INDEX_NONE,
-                          "reorder acdb loop");
-}
-
 // Are integers of the tensor to become the numbers that they stand for?
 static bool dequantizes(const onednn_tensor_t *from, const onednn_layout_t *to) {
   return from->quantization != NULL && to->data_type != from->layout.data_type;
@@ -97,9 +79,6 @@ cleave_status_t onednn_plan_copy(onednn_plan_t *plan, const onednn_tensor_t *fro
   }
   if (onednn_layout_equal(&from->layout, &to->layout) && !onednn_copies_well(&from->layout)) {
     return copy_by_loop(plan, from, to);
-  }
-  if (joins_colours(&from->layout, &to->layout)) {
-    return join_colours(plan, from, to);
   }
   dnnl_primitive_desc_t description = NULL;
   onednn_argument_t arguments[2] = {{DNNL_ARG_FROM, *from}, {DNNL_ARG_TO, *to}};
