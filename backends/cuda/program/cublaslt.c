@@ -7,7 +7,8 @@
 
 #include "program.h"
 
-enum { MAX_WORKSPACE = 1 << 25, MIN_ALIGNMENT = 64, POINTERS = 5 };
+/* ALIGNMENT: bytes, of all operands (run.c), as the widest accesses need it. */
+enum { MAX_WORKSPACE = 1 << 25, ALIGNMENT = 16, POINTERS = 5 };
 
 static cleave_status_t check_blas(int32_t result, const char *what, cleave_message_t *message) {
   return result == 0
@@ -44,7 +45,7 @@ static cleave_status_t make_desc(const cuda_blas_t *blas, const cuda_product_t *
   CUDA_TRY(check_blas(blas->desc_set(ready->desc, CUDA_BLAS_DESC_EPILOGUE, &epilogue, sizeof epilogue),
                       "describe a product", message));
   if (product->has_bias) { /* only its alignment counts here */
-    const void *bias = (const void *)(uintptr_t)MIN_ALIGNMENT;
+    const void *bias = (const void *)(uintptr_t)ALIGNMENT;
     return check_blas(blas->desc_set(ready->desc, CUDA_BLAS_DESC_BIAS, &bias, sizeof bias),
                       "describe a product", message);
   }
@@ -75,7 +76,7 @@ static cleave_status_t make_layouts(const cuda_blas_t *blas, const cuda_product_
 }
 
 static uint32_t alignment_of(int64_t offset) {
-  uint32_t alignment = MIN_ALIGNMENT;
+  uint32_t alignment = ALIGNMENT;
   while (offset % alignment != 0) {
     alignment /= 2;
   }
