@@ -77,7 +77,7 @@ typedef struct judge {
   uint64_t waited;     /* meanwhile */
   uint64_t calm;       /* ns of runs */
   uint64_t calm_since; /* on the clock; 0: not calm */
-  uint64_t idle;       /* of processors, then */
+  uint64_t idle;       /* of processors, then; 0: it could not be read */
   uint64_t patience;
   uint64_t since; /* ns of runs since threads spin again */
 } judge_t;
@@ -169,7 +169,7 @@ static bool may_return(judge_t *judge) {
   if (!atomic_load(&watch.is_alone)) {
     return true;
   }
-  if (!cleave_processor_idle("", &idle, &processors) || processors < watch.team) {
+  if (judge->idle == 0 || !cleave_processor_idle("", &idle, &processors) || processors < watch.team) {
     return judge->calm > blind_patience;
   }
   if (wall < alone_patience) {

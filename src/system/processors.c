@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quotas of control groups. /proc/self/cgroup says which group the process is in, /proc/self/mountinfo where
-// groups are mounted and from which group on. A limit binds all groups below it, so every folder up to the
-// mount is read.
+// Idle time is read from /proc/stat. Quotas are those of control groups: /proc/self/cgroup says which group
+// the process is in, /proc/self/mountinfo where groups are mounted and from which group on. A limit binds all
+// groups below it, so every folder up to the mount is read.
 #define _GNU_SOURCE  // sched_getaffinity
 #include "system/processors.h"
 
@@ -184,6 +184,8 @@ bool cleave_processor_idle(const char *root, uint64_t *out_ns, int32_t *out_proc
   uint64_t ticks = 0;
   int32_t count = 0;
   long per_second = sysconf(_SC_CLK_TCK);
+  *out_ns = 0;
+  *out_processors = 0;
   FILE *file = open_below(root, "/proc", "stat");
   if (file == NULL) {
     return false;

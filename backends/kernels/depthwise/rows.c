@@ -19,7 +19,7 @@ typedef struct span {
   int64_t width;     /* channels of the block */
 } span_t;
 
-/* Columns of x that all results of a span read: literals, as are those at its ends that are not there. */
+/* How many columns of x the results of a span read. */
 #define REACH(side, stride) ((RESULTS - 1) * (stride) + (side))
 
 /* Adds column `j` of x to all results that it is part of. */
