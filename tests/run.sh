@@ -61,6 +61,19 @@ count() {
   failed=$((failed + ${counts#* }))
 }
 
+# What tests that failed printed: of each the last 40 lines.
+show_failed() {
+  awk '
+    / Testing: /         { name = $NF; count = 0 }
+    /^<end of output>$/  { inside = 0 }
+    inside && !/^-+$/    { lines[count++] = $0 }
+    /^Output:$/          { inside = 1 }
+    /^Test Failed\.$/ {
+      print "== failed: " name
+      for (i = (count > 40 ? count - 40 : 0); i < count; i++) print "    " lines[i]
+    }' "$1"
+}
+
 # What does not depend on the libraries that the preset minimal lacks; release runs it.
 same_in_minimal='attack|isolate|replay|mirror|kernels|random|contraction|contention|house|onnx_backend'
 for preset in $presets; do
@@ -81,7 +94,7 @@ for preset in $presets; do
     [ "$failed" -gt "$before" ] || failed=$((failed + $(wc -l <"build/$preset/Testing/Temporary/LastTestsFailed.log")))
     echo "failed with preset $preset:"
     cat "build/$preset/Testing/Temporary/LastTestsFailed.log"
-    grep -E ':[EF]:|expected|Assertion|ERROR: |runtime error' "$log" | head -n 60 || true
+    show_failed "$log"
   fi
 done
 

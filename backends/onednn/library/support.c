@@ -2,6 +2,8 @@
 // Failures and checked sizes.
 #include "onednn/library/support.h"
 
+#include <string.h>
+
 static const char *status_text(dnnl_status_t status) {
   switch ((int)status) {
     case dnnl_success: return "success";
@@ -25,6 +27,25 @@ cleave_status_t onednn_check(dnnl_status_t status, const char *what, cleave_mess
     code = CLEAVE_ERROR_UNSUPPORTED;
   }
   return kernel_fail(message, code, "%s: oneDNN says '%s'", what, status_text(status));
+}
+
+const char *onednn_implementation(const_dnnl_primitive_desc_t description) {
+  const char *name = NULL;
+  bool is_told = dnnl_primitive_desc_query(description, dnnl_query_impl_info_str, 0, &name) == dnnl_success &&
+                 name != NULL;
+  return is_told ? name : "";
+}
+
+bool onednn_is_named(const_dnnl_primitive_desc_t description, const char *part) {
+  return strstr(onednn_implementation(description), part) != NULL;
+}
+
+bool onednn_is_reference(const_dnnl_primitive_desc_t description) {
+  return onednn_is_named(description, "ref");
+}
+
+bool onednn_reads_scratch(const_dnnl_primitive_desc_t description) {
+  return onednn_is_named(description, "amx");
 }
 
 bool onednn_multiply(size_t a, size_t b, size_t *out) {

@@ -24,6 +24,17 @@
 CLEAVE_MUST_USE cleave_status_t onednn_check(dnnl_status_t status, const char *what,
                                              cleave_message_t *message);
 
+/* The name of the implementation, "" if oneDNN does not say, and whether `part` is in it. */
+const char *onednn_implementation(const_dnnl_primitive_desc_t description);
+bool onednn_is_named(const_dnnl_primitive_desc_t description, const char *part);
+
+/* Is it oneDNN's reference implementation, which is a thousand times slower than others? */
+bool onednn_is_reference(const_dnnl_primitive_desc_t description);
+
+/* May it raise the flag "invalid" because of what lies in its scratch memory? With AMX, oneDNN computes whole
+ * tiles, post-ops included: rows that are no results too. */
+bool onednn_reads_scratch(const_dnnl_primitive_desc_t description);
+
 /* Both false on overflow, `*out` then untouched. */
 bool onednn_multiply(size_t a, size_t b, size_t *out);
 bool onednn_add(size_t a, size_t b, size_t *out);

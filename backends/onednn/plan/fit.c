@@ -279,22 +279,13 @@ static bool describe(onednn_plan_t *plan, const onednn_request_t *request, uint3
   return onednn_query_layout(candidate->description, dnnl_query_dst_md, &candidate->result);
 }
 
-static bool is_named(const_dnnl_primitive_desc_t description, const char *part) {
-  const char *text = NULL;
-  return dnnl_primitive_desc_query(description, dnnl_query_impl_info_str, 0, &text) == dnnl_success &&
-         text != NULL && strstr(text, part) != NULL;
-}
-
-bool onednn_is_reference(const_dnnl_primitive_desc_t description) {
-  return is_named(description, "ref");
-}
-
 // The "simple" implementations compute posts one number at a time, and that of the resampling reads operands
 // of posts at places of the plain layout, whatever the layout is. A deconvolution is the backward pass of a
 // convolution, by whose name it goes, and computes posts behind it in the same way; "brg" ones are their own.
 static bool is_fast(const_dnnl_primitive_desc_t description, const onednn_request_t *request,
                     uint32_t posts) {
-  bool is_slow = is_named(description, "simple") || (request->is_backward && !is_named(description, "brg"));
+  bool is_slow = onednn_is_named(description, "simple") ||
+                 (request->is_backward && !onednn_is_named(description, "brg"));
   return !onednn_is_reference(description) && (posts == 0 || !is_slow);
 }
 

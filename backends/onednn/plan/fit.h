@@ -62,9 +62,6 @@ typedef struct onednn_fitted {
 CLEAVE_MUST_USE cleave_status_t onednn_fit(onednn_plan_t *plan, const onednn_request_t *request,
                                            onednn_effort_t effort, onednn_fitted_t *fitted);
 
-/* Is it oneDNN's reference implementation, which is a thousand times slower than others? */
-bool onednn_is_reference(const_dnnl_primitive_desc_t description);
-
 /* The shape of an operand that broadcasts to `shape`, as a primitive sees it whose result `shape` has
  * become `kernel_shape`. False if merged dims would have to be broadcast in part, or if the operand
  * would enlarge the result. */

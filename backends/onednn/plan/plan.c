@@ -239,17 +239,13 @@ bool onednn_plan_is_constant(const onednn_plan_t *plan, const onednn_tensor_t *t
 // "conv+relu nChw16c jit:avx512_core": what ran, where its result lies, and how.
 static char *make_label(const onednn_plan_t *plan, const_dnnl_primitive_desc_t description,
                         const char *what) {
-  const char *implementation = "";
   char layout[64] = "";
   char text[192];
   onednn_layout_t result;
-  if (dnnl_primitive_desc_query(description, dnnl_query_impl_info_str, 0, &implementation) != dnnl_success) {
-    implementation = "";
-  }
   if (onednn_query_layout(description, dnnl_query_dst_md, &result)) {
     onednn_layout_text(&result, layout, sizeof(layout));
   }
-  (void)snprintf(text, sizeof(text), "%s %s %s", what, layout, implementation);
+  (void)snprintf(text, sizeof(text), "%s %s %s", what, layout, onednn_implementation(description));
   return kernel_arena_text(plan->arena, text);
 }
 
@@ -297,11 +293,15 @@ cleave_status_t onednn_plan_step(onednn_plan_t *plan, dnnl_primitive_desc_t desc
                                  const char *what) {
   onednn_layout_t scratch;
   bool needs_scratch = onednn_query_layout(description, dnnl_query_scratchpad_md, &scratch);
-  onednn_step_t step = {.node = node, .argument_count = count, .label = make_label(plan, description, what)};
+  bool has_scratch = needs_scratch && onednn_md_bytes(&scratch) > 0;
+  onednn_step_t step = {.node = node,
+                        .argument_count = count,
+                        .untidy = has_scratch && onednn_reads_scratch(description),
+                        .label = make_label(plan, description, what)};
   cleave_status_t status =
       onednn_check(dnnl_primitive_create(&step.primitive, description), what, plan->message);
   if (status == CLEAVE_OK) {
-    status = append_step(plan, &step, arguments, needs_scratch ? &scratch : NULL);
+    status = append_step(plan, &step, arguments, has_scratch ? &scratch : NULL);
     if (status != CLEAVE_OK) {
       (void)dnnl_primitive_destroy(step.primitive);
     }

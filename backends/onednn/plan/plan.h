@@ -70,6 +70,7 @@ typedef struct onednn_step {
   uint32_t fusion;
   uint32_t kernel; /* that it was added for */
   bool serial;     /* one thread computes it */
+  bool untidy;     /* what lies in its scratch memory, its last argument, may raise the flag (care.h) */
   char *label;
 } onednn_step_t;
 

@@ -106,6 +106,9 @@ cleave_status_t onednn_guarded_run(onednn_guarded_t *guarded, const cleave_run_a
   onednn_flag_lower(&flag, guarded->threads);
   cleave_status_t status = onednn_program_run(guarded->fast, args, &right, message);
   if (status == CLEAVE_OK && !right) {
+    status = onednn_program_run_clean(guarded->fast, args, &right, message);
+  }
+  if (status == CLEAVE_OK && !right) {
     status = run_exact(guarded, args, message);
   }
   onednn_flag_restore(&flag);

@@ -35,13 +35,19 @@ typedef struct program_group {
   const void *at; /* where they point */
 } program_group_t;
 
+/* Is the scratch memory of a step zeroed before it runs? */
+typedef enum program_cleaning { CLEANS_NEVER, CLEANS_ON_TRIAL, CLEANS_ALWAYS } program_cleaning_t;
+
 typedef struct program_step {
   dnnl_primitive_t primitive; /* or NULL: `loop` */
   const onednn_loop_t *loop;
   dnnl_exec_arg_t *arguments;
   int argument_count;
-  bool shrinks; /* fewer threads than the program has may compute it: those left over end */
-  bool serial;  /* one thread computes it */
+  bool shrinks;          /* fewer threads than the program has may compute it: those left over end */
+  bool serial;           /* one thread computes it */
+  dnnl_memory_t scratch; /* whose content may raise the flag, or NULL */
+  size_t scratch_bytes;
+  program_cleaning_t cleaning;
 } program_step_t;
 
 struct onednn_program {
@@ -53,6 +59,7 @@ struct onednn_program {
   const cleave_host_t *host;
   bool raises; /* some step may raise the flag */
   bool probed; /* `shrinks` of the steps is known */
+  bool untidy; /* some step has `scratch` */
   program_step_t *steps;
   uint32_t step_count;
   program_memory_t *memories;
@@ -265,6 +272,11 @@ static cleave_status_t take_steps(onednn_program_t *program, onednn_plan_t *plan
     arguments += from->argument_count;
     to->primitive = from->primitive;
     to->serial = from->serial;
+    if (from->untidy) {
+      to->scratch = to->arguments[to->argument_count - 1].memory; /* append_step adds it last */
+      to->scratch_bytes = onednn_md_bytes(&from->arguments[from->argument_count - 1].tensor.layout);
+      program->untidy = true;
+    }
     from->primitive = NULL;
     program->step_count++;
     ONEDNN_TRY(take_loop(program, from, to, plan->message));
@@ -506,9 +518,24 @@ static uint64_t now_ns(void) {
   return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
 }
 
+static dnnl_status_t clean(const program_step_t *step) {
+  void *scratch = NULL;
+  dnnl_status_t status = dnnl_memory_get_data_handle(step->scratch, &scratch);
+  if (status == dnnl_success) {
+    memset(scratch, 0, step->scratch_bytes);
+  }
+  return status;
+}
+
 static dnnl_status_t execute(onednn_program_t *program, const program_step_t *step, bool *right) {
   int32_t threads = step->serial ? 1 : program->threads;
   set_threads(threads);
+  if (step->cleaning != CLEANS_NEVER) {
+    dnnl_status_t status = clean(step);
+    if (status != dnnl_success) {
+      return status;
+    }
+  }
   if (step->loop == NULL) {
     return dnnl_primitive_execute(step->primitive, program->stream, step->argument_count, step->arguments);
   }
@@ -568,6 +595,58 @@ cleave_status_t onednn_program_run(onednn_program_t *program, const cleave_run_a
   ONEDNN_TRY(onednn_check(execute_all(program, right), "run", message));
   *right = (!program->raises || !onednn_flag_raised(program->threads)) && *right;
   return CLEAVE_OK;
+}
+
+// Executes a step, and says whether it raised the flag.
+static dnnl_status_t execute_watched(onednn_program_t *program, const program_step_t *step, bool *raised) {
+  onednn_flag_t unused;
+  bool right = true;
+  onednn_flag_lower(&unused, program->threads);
+  dnnl_status_t status = execute(program, step, &right);
+  if (status == dnnl_success) {
+    status = dnnl_stream_wait(program->stream);
+  }
+  *raised = !right || onednn_flag_raised(program->threads);
+  return status;
+}
+
+// Puts the steps on trial whose scratch memory may be why they raise the flag. `*possible` becomes false if
+// another step raises it.
+static dnnl_status_t find_untidy(onednn_program_t *program, bool *possible) {
+  dnnl_status_t status = dnnl_success;
+  for (uint32_t k = 0; k < program->step_count && status == dnnl_success && *possible; k++) {
+    program_step_t *step = &program->steps[k];
+    bool raised = false;
+    status = execute_watched(program, step, &raised);
+    if (raised && step->scratch != NULL && step->cleaning == CLEANS_NEVER) {
+      step->cleaning = CLEANS_ON_TRIAL;
+    } else if (raised) {
+      *possible = false;
+    }
+  }
+  set_threads(program->threads);
+  return status;
+}
+
+cleave_status_t onednn_program_run_clean(onednn_program_t *program, const cleave_run_args_t *args,
+                                         bool *right, cleave_message_t *message) {
+  onednn_flag_t unused;
+  *right = program->untidy;
+  if (!program->untidy) {
+    return CLEAVE_OK;
+  }
+  cleave_status_t status = onednn_check(find_untidy(program, right), "run", message);
+  if (status == CLEAVE_OK && *right) {
+    onednn_flag_lower(&unused, program->threads);
+    status = onednn_program_run(program, args, right, message);
+  }
+  for (uint32_t k = 0; k < program->step_count; k++) {
+    program_step_t *step = &program->steps[k];
+    if (step->cleaning == CLEANS_ON_TRIAL) {
+      step->cleaning = status == CLEAVE_OK && *right ? CLEANS_ALWAYS : CLEANS_NEVER;
+    }
+  }
+  return status;
 }
 
 uint32_t onednn_program_profile(const onednn_program_t *program, const cleave_step_time_t **out_steps) {

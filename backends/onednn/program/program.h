@@ -32,6 +32,13 @@ bool onednn_program_raises(const onednn_program_t *program);
 /* `*right` becomes false if the flag was raised: outputs may then be wrong. */
 CLEAVE_MUST_USE cleave_status_t onednn_program_run(onednn_program_t *program, const cleave_run_args_t *args,
                                                    bool *right, cleave_message_t *message);
+
+/* After a run that was not right: runs again, with clean scratch memory for the steps that may have raised
+ * the flag because of what lay in it. If nothing raises the flag now, `*right` is true, outputs are right,
+ * and later runs clean the scratch memory of these steps, too. */
+CLEAVE_MUST_USE cleave_status_t onednn_program_run_clean(onednn_program_t *program,
+                                                         const cleave_run_args_t *args, bool *right,
+                                                         cleave_message_t *message);
 uint32_t onednn_program_profile(const onednn_program_t *program, const cleave_step_time_t **out_steps);
 
 #endif /* ONEDNN_PROGRAM_H */

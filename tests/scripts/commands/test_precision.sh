@@ -47,9 +47,8 @@ fi
 check "a region in bfloat16" 0 "precision = 'bfloat16'\|precision='bfloat16'" \
   "$program" partition net.lua --rules "$rules" --set precision=bfloat16
 check "verify allows for it" 0 ' 0 do not' "$program" verify net.lua --rules "$rules" --set precision=bfloat16
-# Not strict: with AMX a region that no NaN passes through may be computed once more, in float32 (backends/onednn/README.md).
 check "float32 is held to float32" 1 'differ' "$program" run net.lua --rules "$rules" --set precision=bfloat16 --verify \
-  --set strict=false --repeat 1 --rtol 1e-6 --atol 1e-6
+  --repeat 1 --rtol 1e-6 --atol 1e-6
 check "all that is kept is float32" 0 'all outputs match' "$program" run net.lua --rules "$rules" \
   --set precision=bfloat16 --set 'keep=Conv,la*' --verify --repeat 1 --rtol 1e-5 --atol 1e-5
 check "an error that is met" 0 '^met' "$program" precision net.lua --rules "$rules" --max-error 0.05
