@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the work is cut: with blocks of channels a unit is a block, with channels last rows of all of them, so
-// that what lies side by side is read together.
+// How the work is cut: with blocks of channels a unit is a block; with channels last it is rows of all of
+// them, so that what lies side by side is read together, or several blocks if there are more channels than
+// pixels.
 #include "kernels/depthwise/depthwise.h"
 
 /* Elements of a unit, about, and units per thread if there are several. */
@@ -17,15 +18,19 @@ static int64_t between(int64_t value, int64_t low, int64_t high) {
 kernel_depthwise_cut_t kernel_depthwise_cut(const kernel_depthwise_t *depthwise, int32_t threads) {
   int64_t blocks = count_blocks(depthwise);
   int64_t wanted = threads > 1 ? UNITS * (int64_t)threads : 1;
-  if (depthwise->x.block == PANEL) {
-    int64_t strips = depthwise->x.width * depthwise->x.height * depthwise->channels / STRIP;
-    return (kernel_depthwise_cut_t){
-        .strips = between(strips > wanted ? strips : wanted, 1, depthwise->y.height), .groups = 1};
-  }
-  // Rows or blocks of channels, as products of pixels are cut: what a thread reads is in its own cache.
+  // Rows or channels, as products of pixels are cut: what a thread reads is in its own cache.
   int64_t pixels = depthwise->y.height * depthwise->y.width;
-  int64_t strips = threads > 1 && (pixels >= depthwise->channels || blocks < threads) ? threads : 1;
-  return (kernel_depthwise_cut_t){.strips = between(strips, 1, depthwise->y.height), .groups = blocks};
+  bool by_rows = pixels >= depthwise->channels || blocks < threads;
+  if (depthwise->x.block != PANEL) {
+    int64_t strips = by_rows ? between(threads, 1, depthwise->y.height) : 1;
+    return (kernel_depthwise_cut_t){.strips = strips, .groups = blocks};
+  }
+  if (threads > 1 && !by_rows) {
+    return (kernel_depthwise_cut_t){.strips = 1, .groups = between(wanted, 1, blocks)};
+  }
+  int64_t strips = depthwise->x.width * depthwise->x.height * depthwise->channels / STRIP;
+  return (kernel_depthwise_cut_t){
+      .strips = between(strips > wanted ? strips : wanted, 1, depthwise->y.height), .groups = 1};
 }
 
 int64_t kernel_depthwise_units(const kernel_depthwise_t *depthwise, const kernel_depthwise_cut_t *cut) {
