@@ -192,6 +192,35 @@ UNIT_TEST(keeps_special_values_where_they_are) {
   release(&o);
 }
 
+/* A window that takes its own pixel alone gives the activation of the pixel. */
+UNIT_TEST(swish_and_sigmoid_are_within_four_units_in_the_last_place) {
+  static const sizes_t PIXELS = {3, 1, 1, PANEL, 40, 250, {1, 1, 1, 1}};
+  if (!kernel_wide_runs_here()) {
+    return;
+  }
+  operands_t o = make(&PIXELS, true);
+  const int64_t count = (int64_t)PANEL * 40 * 250;
+  for (int64_t k = 0; k < count; k++) {
+    o.x[k] = (float)((double)(2 * k - count) * 87.0 / (double)count);
+  }
+  for (int k = 0; k < 9 * PANEL; k++) {
+    o.weights[k] = k / PANEL == 4 ? 1.0F : 0.0F;
+  }
+  memset(o.bias, 0, PANEL * sizeof(float));
+  for (int is_swish = 0; is_swish < 2; is_swish++) {
+    o.depthwise.activation.kind = is_swish ? KERNEL_SWISH : KERNEL_SIGMOID;
+    o.depthwise.activation.alpha = 1.0F;
+    run(&o, 1);
+    for (int64_t k = 0; k < count; k++) {
+      double x = (double)o.x[k];
+      double expected = (is_swish ? x : 1.0) / (1.0 + exp(-x));
+      ck_assert_msg(fabs((double)o.y[k] - expected) <= 4 * 0x1p-23 * fabs(expected),
+                    "%g: expected %g, found %g", x, expected, (double)o.y[k]);
+    }
+  }
+  release(&o);
+}
+
 UNIT_TEST(gives_the_same_bits_however_the_work_is_cut) {
   static const sizes_t LARGE = {3, 1, 1, 96, 40, 40, {1, 1, 1, 1}};
   if (!kernel_wide_runs_here()) {
