@@ -271,7 +271,7 @@ static int run_command(cleave_arguments_t *arguments) {
       CLEAVE_TEXT(&run.requests.window, "batch-window", "MS",
                   "with --requests: requests that wait at the same time run as one, joined along the first "
                   "dimension, which the model must leave open; a request waits for others for at most MS "
-                  "milliseconds ('2ms'). Sessions have all processors, unless --threads is given"),
+                  "milliseconds ('2ms'). Two clients share a session, unless --threads is given"),
       CLEAVE_INT(&run.requests.batch_limit, "batch-limit", "N",
                  "with --batch-window: requests at most that run as one (default: the clients divided by the "
                  "sessions)"),

@@ -74,16 +74,18 @@ static const char *check_batches(cleave_run_requests_t *requests) {
              : NULL;
 }
 
-/* As many sessions as have processors of their own. */
+/* As many sessions as have processors of their own. With batches, two clients share one. */
 static void share_processors(cleave_run_requests_t *requests, int64_t *threads) {
   int64_t available = cleave_threads_available();
-  if (*threads == 0 && requests->window == NULL && requests->concurrency > 1) {
-    *threads = available / requests->concurrency;
+  int64_t most = requests->concurrency;
+  if (*threads == 0 && most > 1) {
+    most = requests->window != NULL ? most / 2 : most;
+    *threads = available / most;
     *threads = *threads < 1 ? 1 : *threads;
   }
   int64_t count = *threads == 0 ? 1 : available / *threads;
   count = count < 1 ? 1 : count;
-  requests->session_count = count < requests->concurrency ? count : requests->concurrency;
+  requests->session_count = count < most ? count : most;
 }
 
 const char *cleave_run_requests_check(cleave_run_requests_t *requests, int64_t *threads) {
