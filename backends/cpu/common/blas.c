@@ -96,7 +96,8 @@ static void settle(void) {
   static const float one = 1.0f;
   float result = 0.0f;
   int threads = use_one_thread();
-  blas.sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, 1, 1, 1, 1.0f, &one, 1, &one, 1, 0.0f, &result, 1);
+  blas.sgemm(CPU_BLAS_ROW_MAJOR, CPU_BLAS_NO_TRANSPOSE, CPU_BLAS_NO_TRANSPOSE, 1, 1, 1, 1.0f, &one, 1, &one,
+             1, 0.0f, &result, 1);
   use_threads(threads);
 }
 
@@ -110,7 +111,9 @@ static void load(void) {
     return;
   }
   void *library = dlopen(CPU_OPENBLAS_NAME, RTLD_NOW | RTLD_LOCAL);
-  library = library != NULL ? library : dlopen(CPU_OPENBLAS_PATH, RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL && CPU_OPENBLAS_PATH[0] != '\0') {
+    library = dlopen(CPU_OPENBLAS_PATH, RTLD_NOW | RTLD_LOCAL);
+  }
   if (library == NULL) {
     const char *reason = dlerror();
     (void)snprintf(trouble, sizeof trouble,
@@ -118,8 +121,8 @@ static void load(void) {
                    reason == NULL ? CPU_OPENBLAS_NAME : reason);
     return;
   }
-  __typeof__(&openblas_get_parallel) get_parallel = NULL;
-  __typeof__(&openblas_set_num_threads) set_num_threads = NULL;
+  int (*get_parallel)(void) = NULL;
+  void (*set_num_threads)(int threads) = NULL;
   bool is_complete = find(library, "cblas_sgemm", &blas.sgemm) && find(library, "cblas_dgemm", &blas.dgemm) &&
                      find(library, "cblas_sgemv", &blas.sgemv) && find(library, "cblas_dgemv", &blas.dgemv) &&
                      find(library, "openblas_get_parallel", &get_parallel) &&
@@ -130,7 +133,7 @@ static void load(void) {
                    CPU_OPENBLAS_NAME);
     return;
   }
-  if (get_parallel() == OPENBLAS_THREAD) {
+  if (get_parallel() == CPU_BLAS_THREADS) {
     set_num_threads(1);
   }
   if (is_limited) {

@@ -8,16 +8,26 @@
 #ifndef CLEAVE_CPU_BLAS_H
 #define CLEAVE_CPU_BLAS_H
 
-#include <cblas.h>
-
 #include "cleave/backend.h"
 
-/* What is used of OpenBLAS. */
+/* Numbers of CBLAS and of openblas_get_parallel. */
+enum {
+  CPU_BLAS_ROW_MAJOR = 101,
+  CPU_BLAS_NO_TRANSPOSE = 111,
+  CPU_BLAS_TRANSPOSE = 112,
+  CPU_BLAS_THREADS = 1
+};
+
+/* What is used of OpenBLAS, with sizes of 32 bits; its header is not needed. */
 typedef struct cpu_blas {
-  __typeof__(&cblas_sgemm) sgemm;
-  __typeof__(&cblas_dgemm) dgemm;
-  __typeof__(&cblas_sgemv) sgemv;
-  __typeof__(&cblas_dgemv) dgemv;
+  void (*sgemm)(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float *a,
+                int lda, const float *b, int ldb, float beta, float *c, int ldc);
+  void (*dgemm)(int order, int transpose_a, int transpose_b, int m, int n, int k, double alpha,
+                const double *a, int lda, const double *b, int ldb, double beta, double *c, int ldc);
+  void (*sgemv)(int order, int transpose, int m, int n, float alpha, const float *a, int lda, const float *x,
+                int x_step, float beta, float *y, int y_step);
+  void (*dgemv)(int order, int transpose, int m, int n, double alpha, const double *a, int lda,
+                const double *x, int x_step, double beta, double *y, int y_step);
 } cpu_blas_t;
 
 /* Loads it now, so that the first product does not wait. Thread-safe. */
