@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The CUDA backend on a machine with an NVIDIA GPU: builds, compares everything with cpu, then measures. It needs gcc, CMake and
-# the driver with NVRTC (the toolkit brings it); Lua 5.4, jansson and OpenBLAS may lie in a folder of their own, with lib/pkgconfig.
+# the driver with NVRTC (the toolkit brings it), and Lua 5.4 and jansson, which may lie in a folder of their own (include, lib).
+# OpenBLAS is used where it is; without it cpu multiplies by plain loops, and large models take it minutes.
 #
 #   sh tests/gpu/run.sh [--deps DIR] [--build DIR] [--quick] [--no-bench]
 set -u
@@ -34,22 +35,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 echo "== building in $build"
-cmake -S "$source" -B "$build" -DCMAKE_BUILD_TYPE=Release -DCLEAVE_TESTS=OFF -DCLEAVE_ONEDNN=OFF -DCLEAVE_EDITLINE=OFF \
-  -DCLEAVE_XNNPACK=OFF >"$work/log" 2>&1 && cmake --build "$build" --target cleave_program cleave -- -j "$(nproc)" \
-  >>"$work/log" 2>&1 || { tail -n 30 "$work/log"; exit 1; }
+cmake -S "$source" -B "$build" -DCMAKE_BUILD_TYPE=Release -DCLEAVE_TESTS=OFF -DCLEAVE_GPU_TESTS=ON -DCLEAVE_ONEDNN=OFF \
+  -DCLEAVE_OPENBLAS=AUTO -DCLEAVE_EDITLINE=OFF -DCLEAVE_XNNPACK=OFF -DCLEAVE_MPI=OFF >"$work/log" 2>&1 &&
+  cmake --build "$build" -j "$(nproc)" >>"$work/log" 2>&1 || { tail -n 30 "$work/log"; exit 1; }
 program=$build/cleave
-# Programs of the tests, without the library that unit tests need.
-libraries="$build/src/libcleave.a $(pkg-config --libs lua5.4 jansson) -lm -ldl -lpthread -fopenmp"
-includes="-I$source/src -I$source/src/include -I$source/backends $(pkg-config --cflags lua5.4 jansson)"
-flags="-std=c17 -O2 -fno-strict-aliasing -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -DCLEAVE_VERSION=\"0.1.0\" \
-  -DCLEAVE_SOURCE_DIR=\"$source\" -DCLEAVE_BINARY_DIR=\"$build\""
-for name in sweep bench_gpu; do
-  files=$source/tests/bench/gpu/bench_gpu.c
-  [ $name = bench_gpu ] || files=$(ls "$source"/tests/conformance/sweep*.c "$source"/tests/conformance/subjects/*.c)
-  # shellcheck disable=SC2086
-  ${CC:-gcc} $flags $includes -I"$source/tests/conformance" -o "$build/$name" $files $libraries ||
-    { echo "$name does not build"; exit 1; }
-done
+sweep=$build/tests/gpu/gpu_sweep
 
 passed=0
 failed=0
@@ -84,13 +74,13 @@ LUA
 echo "== what is there"
 "$program" backends cuda || exit 1
 echo "== against cpu"
-subjects="pointwise window product reduction movement recurrent fusion random indices rest attention"
+subjects="pointwise types window product reduction movement recurrent epilogue spelling fusion random indices rest attention"
 [ -z "$quick" ] || subjects="product movement attention"
 for subject in $subjects; do
-  step "sweep $subject" "$build/sweep" --backend cuda "$subject"
+  step "sweep $subject" "$sweep" --backend cuda "$subject"
 done
 for subject in fusion window; do
-  step "sweep $subject, with gradients" "$build/sweep" --backend cuda --gradients $subject
+  step "sweep $subject, with gradients" "$sweep" --backend cuda --gradients $subject
 done
 models=$source/examples/models
 step "a recurrent cell" verified "$models/gru_residual.lua"
@@ -136,7 +126,7 @@ if [ -n "$bench" ]; then
     done
   done
   echo "== times"
-  sh "$source/tests/bench/gpu/run.sh" "$program" "$build/bench_gpu" "$source" $quick || failed=$((failed + 1))
+  sh "$source/tests/bench/gpu/run.sh" "$program" "$build/tests/gpu/gpu_bench" "$source" $quick || failed=$((failed + 1))
 fi
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -83,11 +83,21 @@ static cleave_status_t start_device(cuda_state_t *state, int number, cleave_mess
   return CLEAVE_OK;
 }
 
+/* Whoever installs one library wants to know of the others, too: they are named behind the reason. */
 static cleave_status_t open_library(cuda_state_t *state, cuda_library_id_t id, cleave_message_t *message) {
-  return cuda_library_open(&state->libraries, id)
-             ? CLEAVE_OK
-             : cuda_fail(message, CLEAVE_ERROR_UNSUPPORTED, CLEAVE_REASON_DEVICE, "%s",
-                         state->libraries.items[id].reason);
+  char others[96] = "";
+  size_t used = 0;
+  if (cuda_library_open(&state->libraries, id)) {
+    return CLEAVE_OK;
+  }
+  for (cuda_library_id_t other = 0; other < CUDA_LIBRARY_COUNT; other++) {
+    if (other != id && !cuda_library_is_there(&state->libraries, other) && used < sizeof others) {
+      used += (size_t)snprintf(others + used, sizeof others - used, "%s%s",
+                               used == 0 ? "; also missing: " : ", ", cuda_library_name(other));
+    }
+  }
+  return cuda_fail(message, CLEAVE_ERROR_UNSUPPORTED, CLEAVE_REASON_DEVICE, "%s%s",
+                   state->libraries.items[id].reason, others);
 }
 
 cleave_status_t cuda_state_start(cuda_state_t *state, cleave_message_t *message) {

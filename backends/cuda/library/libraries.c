@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MAX_NAMES = 4, MAX_PATH = 512 };
 
@@ -71,26 +72,41 @@ static void *open_in(const char *folder, size_t length, cuda_library_id_t id) {
   return NULL;
 }
 
-static void *open_library(cuda_library_id_t id) {
-  const char *wanted = getenv("CLEAVE_CUDA_PATH");
-  if (wanted != NULL && wanted[0] != '\0') {
-    void *handle = NULL;
-    while (handle == NULL && *wanted != '\0') {
-      size_t length = strcspn(wanted, ":");
-      handle = length > 0 ? open_in(wanted, length, id) : NULL;
-      wanted += length + (wanted[length] == ':');
-    }
-    return handle;
+/* Folders beside those of the loader: in which alone to look (CLEAVE_CUDA_PATH), or where toolkits lie. */
+enum { MAX_FOLDERS = 16 };
+typedef struct folders {
+  bool are_all; /* the loader is not asked */
+  size_t count;
+  char paths[MAX_FOLDERS][MAX_PATH];
+} folders_t;
+
+static void add_folders(folders_t *folders, const char *list, const char *behind) {
+  for (const char *at = list; at != NULL && *at != '\0' && folders->count < MAX_FOLDERS;) {
+    size_t length = strcspn(at, ":");
+    int written = snprintf(folders->paths[folders->count], MAX_PATH, "%.*s%s", (int)length, at, behind);
+    folders->count += length > 0 && written > 0 && written < MAX_PATH;
+    at += length + (at[length] == ':');
   }
-  const char *root = getenv("CUDA_PATH");
-  const char *const roots[] = {root, "/usr/local/cuda"};
-  void *handle = open_in("", 0, id);
-  for (size_t k = 0; handle == NULL && k < 2; k++) {
-    char folder[MAX_PATH];
-    if (roots[k] != NULL && roots[k][0] != '\0') {
-      int written = snprintf(folder, sizeof folder, "%s/lib64", roots[k]);
-      handle = written > 0 && (size_t)written < sizeof folder ? open_in(folder, (size_t)written, id) : NULL;
-    }
+}
+
+static void find_folders(folders_t *out_folders) {
+  const char *wanted = getenv("CLEAVE_CUDA_PATH");
+  out_folders->count = 0;
+  out_folders->are_all = wanted != NULL && wanted[0] != '\0';
+  if (out_folders->are_all) {
+    add_folders(out_folders, wanted, "");
+    return;
+  }
+  add_folders(out_folders, getenv("CUDA_PATH"), "/lib64");
+  add_folders(out_folders, "/usr/local/cuda", "/lib64");
+}
+
+static void *open_library(cuda_library_id_t id) {
+  folders_t folders;
+  find_folders(&folders);
+  void *handle = folders.are_all ? NULL : open_in("", 0, id);
+  for (size_t k = 0; handle == NULL && k < folders.count; k++) {
+    handle = open_in(folders.paths[k], strlen(folders.paths[k]), id);
   }
   return handle;
 }
@@ -138,6 +154,21 @@ bool cuda_library_open(cuda_libraries_t *libraries, cuda_library_id_t id) {
   bool is_there = libraries->items[id].handle != NULL;
   (void)pthread_mutex_unlock(&libraries->lock);
   return is_there;
+}
+
+bool cuda_library_is_there(cuda_libraries_t *libraries, cuda_library_id_t id) {
+  folders_t folders;
+  find_folders(&folders);
+  for (size_t k = 0; k < folders.count; k++) {
+    for (size_t n = 0; n < MAX_NAMES && known[id].files[n] != NULL; n++) {
+      char path[2 * MAX_PATH];
+      (void)snprintf(path, sizeof path, "%s/%s", folders.paths[k], known[id].files[n]);
+      if (access(path, R_OK) == 0) {
+        return true;
+      }
+    }
+  }
+  return cuda_library_open(libraries, id);
 }
 
 const char *cuda_blas_status_text(int32_t status) {

@@ -48,6 +48,10 @@ const char *cuda_library_name(cuda_library_id_t id);
  * says so. Thread-safe. */
 bool cuda_library_open(cuda_libraries_t *libraries, cuda_library_id_t id);
 
+/* Is there such a file in the folders beside those of the loader, or does it open? For words about what is
+ * missing: cuBLASLt takes half a second to open. Thread-safe. */
+bool cuda_library_is_there(cuda_libraries_t *libraries, cuda_library_id_t id);
+
 /* What cuBLASLt and cuDNN say about a status, for messages. */
 const char *cuda_blas_status_text(int32_t status);
 

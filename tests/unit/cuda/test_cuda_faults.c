@@ -27,6 +27,7 @@ UNIT_TEST(a_missing_driver_is_named) {
   setenv("CLEAVE_CUDA_PATH", "/nowhere", 1);
   cleave_error_t error = gpu_case_refusal();
   expect_text(error.message, "libcuda was not found");
+  expect_text(error.message, "; also missing: libnvrtc, libcublasLt, libcudnn");
 }
 
 UNIT_TEST(a_missing_compiler_is_named) {
@@ -37,6 +38,7 @@ UNIT_TEST(a_missing_compiler_is_named) {
   setenv("CLEAVE_CUDA_PATH", folder, 1);
   cleave_error_t error = gpu_case_refusal();
   expect_text(error.message, "libnvrtc was not found");
+  expect_text(error.message, "; also missing: libcublasLt, libcudnn");
 }
 
 UNIT_TEST(an_old_driver_is_refused) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels as CUDA text, run on the stand-in and compared with the same programs on the CPU.
 #include <math.h>
+#include <sys/mman.h>
 
 #include "cuda_case.h"
 #include "unit.h"
@@ -65,6 +66,64 @@ UNIT_TEST(a_softmax_keeps_its_row) {
     for (int k = 0; k < 5 * length; k++) {
       ck_assert_float_eq_tol(y[k], expected[k], 1e-6f);
     }
+  }
+  kernel_program_destroy(program);
+}
+
+/* Two runs of an input that lie so far apart: pages between them are never touched. */
+UNIT_TEST(elements_that_lie_more_than_two_to_the_31_apart_are_read) {
+  enum { RUN = 19 };
+  const int64_t apart = (INT64_C(1) << 31) + 3;
+  uint8_t *a = mmap(NULL, (size_t)apart + RUN, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ck_assert_ptr_ne(a, MAP_FAILED);
+  kernel_program_t *program = kernel_case_read(
+      "kernel rank 2 reduced 0\nin0 u8 [0 1]\n%0 = load in0\n%1 = Add %0 %0\nout0 u8 = %1\n");
+  static _Alignas(16) uint8_t y[2 * RUN];
+  for (int k = 0; k < RUN; k++) {
+    a[k] = (uint8_t)(k + 1);
+    a[apart + k] = (uint8_t)(100 + k);
+  }
+  const int64_t dims[] = {2, RUN};
+  const int64_t strides[] = {apart, 1};
+  const kernel_tensor_t input = {a, 2, dims, strides};
+  void *outputs[] = {y};
+  kernel_cuda_t *kernel = NULL;
+  cleave_message_t message;
+  kernel_cuda_launch_t launch;
+  ck_assert_int_eq(kernel_cuda_create(program, false, &kernel, &message), CLEAVE_OK);
+  cuda_case_prepare(kernel, &input, outputs, &launch);
+  ck_assert_uint_eq(launch.variant.is_wide, 1);
+  cuda_case_run(program, &input, outputs);
+  for (int k = 0; k < RUN; k++) {
+    ck_assert_int_eq(y[k], 2 * (k + 1));
+    ck_assert_int_eq(y[RUN + k], 2 * (100 + k));
+  }
+  kernel_cuda_destroy(kernel);
+  kernel_program_destroy(program);
+  (void)munmap(a, (size_t)apart + RUN);
+}
+
+/* Nothing runs: the addresses are no memory. */
+UNIT_TEST(spaces_of_more_than_two_to_the_31_elements_have_indices_of_64_bits) {
+  kernel_program_t *program =
+      kernel_case_read("kernel rank 1 reduced 0\nin0 u8 [0]\n%0 = load in0\n%1 = Add %0 %0\nout0 u8 = %1\n");
+  const int64_t sizes[] = {(INT64_C(1) << 31) - (1 << 20), (INT64_C(1) << 31) + 16};
+  for (int k = 0; k < 2; k++) {
+    const kernel_tensor_t input = {(void *)(uintptr_t)4096, 1, &sizes[k], NULL};
+    void *outputs[] = {(void *)(uintptr_t)8192};
+    kernel_cuda_t *kernel = NULL;
+    cleave_message_t message;
+    kernel_cuda_launch_t launch;
+    char *text = NULL;
+    ck_assert_int_eq(kernel_cuda_create(program, false, &kernel, &message), CLEAVE_OK);
+    cuda_case_prepare(kernel, &input, outputs, &launch);
+    ck_assert_uint_eq(launch.variant.is_wide, (unsigned)k);
+    ck_assert_int_eq((int64_t)launch.grid * launch.block * launch.variant.lanes >= sizes[k], 1);
+    ck_assert_int_eq(kernel_cuda_text(kernel, &launch.variant, "Add_0", &text, &message), CLEAVE_OK);
+    ck_assert_ptr_nonnull(strstr(text, k == 0 ? "typedef u32 index;" : "typedef u64 index;"));
+    free(text);
+    kernel_cuda_destroy(kernel);
   }
   kernel_program_destroy(program);
 }
