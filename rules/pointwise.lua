@@ -53,7 +53,9 @@ local rules = {
     doc = "Connected pointwise operators of one shape, with the reductions of their rows.",
     enabled = options.pointwise,
     selector = function(_, own)
-      return grow.grower(own, { reads_views = true, join_run = own.join_run, arguments = true })
+      return grow.grower(own, {
+        reads_views = true, join_run = own.join_run, arguments = true, quantizes = true,
+      })
     end,
     min_nodes = options.min_nodes,
     min_bytes_saved = options.min_bytes,
@@ -77,6 +79,31 @@ local rules = {
     end,
     inputs = { x = { 8, 64, 64 }, y = { 8, 64, 64 } },
     expect = { pointwise = 1, left = 0 },
+    equal = true,
+  },
+  test "numbers are quantized and dequantized inside" {
+    graph = function(g, x, y)
+      local scale, zero = g.constant(0.05, "float32"), g.constant(3, "int8")
+      local a = g.QuantizeLinear(g.Relu(x) - y, scale, zero)
+      local b = g.DequantizeLinear(a, scale, zero)
+      local scales, zeros = g.constant { 0.01, 0.02, 0.05, 0.1 }, g.constant({ 0, 7, 128, 255 }, "uint8")
+      return b * 2.0 + y, g.QuantizeLinear(b, scales, zeros, { axis = -1 }), a
+    end,
+    inputs = { x = { 256, 4 }, y = { 256, 4 } },
+    options = { min_bytes = 0, min_gain = 0 },
+    expect = { pointwise = 1, left = 0 },
+    equal = true,
+  },
+  test "scales along other axes, and in blocks, are not for kernels" {
+    graph = function(g, x)
+      local scales, zeros = g.constant { 0.01, 0.05 }, g.constant({ 3, 4 }, "int8")
+      local blocks, more = g.constant { { 0.1, 0.2 }, { 0.3, 0.4 } }, g.constant({ { 1, 2 }, { 3, 4 } }, "int8")
+      return g.QuantizeLinear(g.Relu(x), scales, zeros, { axis = 0 }),
+        g.QuantizeLinear(g.Neg(x), blocks, more, { axis = 1, block_size = 32 })
+    end,
+    inputs = { x = { 2, 64 } },
+    options = { min_bytes = 0, min_gain = 0, min_nodes = 2 },
+    expect = { QuantizeLinear = 2, left = true },
     equal = true,
   },
   test "a softmax takes scale and mask before it, and what follows" {

@@ -23,30 +23,37 @@
     }                                                                                \
   }
 
+/* The same for integers whose bounds are numbers of S: bounds first, so that loops have no branches. */
+#define TO_SHORT(S, value, T, MINIMUM, MAXIMUM)              \
+  ((T)(int32_t)((value) != (value)                           \
+                    ? (S)0                                   \
+                    : ((value) < (S)(MINIMUM) ? (S)(MINIMUM) \
+                                              : ((value) > (S)(MAXIMUM) ? (S)(MAXIMUM) : (value)))))
+
 #define FROM_FLOAT(s, S)                                                                                  \
   LOOP(s##_to_f32, S, float, (float)x)                                                                    \
   LOOP(s##_to_f64, S, double, (double)x)                                                                  \
-  LOOP(s##_to_u8, S, uint8_t, TO_INTEGER(x, uint8_t, 0, UINT8_MAX, (S)-1, (S)256))                        \
-  LOOP(s##_to_i8, S, int8_t, TO_INTEGER(x, int8_t, INT8_MIN, INT8_MAX, (S)-129, (S)128))                  \
-  LOOP(s##_to_u16, S, uint16_t, TO_INTEGER(x, uint16_t, 0, UINT16_MAX, (S)-1, (S)65536))                  \
-  LOOP(s##_to_i16, S, int16_t, TO_INTEGER(x, int16_t, INT16_MIN, INT16_MAX, (S)-32769, (S)32768))         \
+  VECTOR_LOOP(CPU_VECTOR, s##_to_u8, S, uint8_t, TO_SHORT(S, x, uint8_t, 0, UINT8_MAX))                   \
+  VECTOR_LOOP(CPU_VECTOR, s##_to_i8, S, int8_t, TO_SHORT(S, x, int8_t, INT8_MIN, INT8_MAX))               \
+  VECTOR_LOOP(CPU_VECTOR, s##_to_u16, S, uint16_t, TO_SHORT(S, x, uint16_t, 0, UINT16_MAX))               \
+  VECTOR_LOOP(CPU_VECTOR, s##_to_i16, S, int16_t, TO_SHORT(S, x, int16_t, INT16_MIN, INT16_MAX))          \
   LOOP(s##_to_i32, S, int32_t, TO_INTEGER(x, int32_t, INT32_MIN, INT32_MAX, (S)-2147483649.0, (S)0x1p31)) \
   LOOP(s##_to_i64, S, int64_t, TO_INTEGER(x, int64_t, INT64_MIN, INT64_MAX, (S)-0x1p63, (S)0x1p63))       \
   LOOP(s##_to_u32, S, uint32_t, TO_INTEGER(x, uint32_t, 0, UINT32_MAX, (S)-1, (S)0x1p32))                 \
   LOOP(s##_to_u64, S, uint64_t, TO_INTEGER(x, uint64_t, 0, UINT64_MAX, (S)-1, (S)0x1p64))                 \
   LOOP(s##_to_bool, S, uint8_t, (uint8_t)(x != 0))
 
-#define FROM_INTEGER(s, S)                   \
-  LOOP(s##_to_f32, S, float, (float)x)       \
-  LOOP(s##_to_f64, S, double, (double)x)     \
-  LOOP(s##_to_u8, S, uint8_t, (uint8_t)x)    \
-  LOOP(s##_to_i8, S, int8_t, (int8_t)x)      \
-  LOOP(s##_to_u16, S, uint16_t, (uint16_t)x) \
-  LOOP(s##_to_i16, S, int16_t, (int16_t)x)   \
-  LOOP(s##_to_i32, S, int32_t, (int32_t)x)   \
-  LOOP(s##_to_i64, S, int64_t, (int64_t)x)   \
-  LOOP(s##_to_u32, S, uint32_t, (uint32_t)x) \
-  LOOP(s##_to_u64, S, uint64_t, (uint64_t)x) \
+#define FROM_INTEGER(s, S)                                \
+  VECTOR_LOOP(CPU_VECTOR, s##_to_f32, S, float, (float)x) \
+  LOOP(s##_to_f64, S, double, (double)x)                  \
+  LOOP(s##_to_u8, S, uint8_t, (uint8_t)x)                 \
+  LOOP(s##_to_i8, S, int8_t, (int8_t)x)                   \
+  LOOP(s##_to_u16, S, uint16_t, (uint16_t)x)              \
+  LOOP(s##_to_i16, S, int16_t, (int16_t)x)                \
+  LOOP(s##_to_i32, S, int32_t, (int32_t)x)                \
+  LOOP(s##_to_i64, S, int64_t, (int64_t)x)                \
+  LOOP(s##_to_u32, S, uint32_t, (uint32_t)x)              \
+  LOOP(s##_to_u64, S, uint64_t, (uint64_t)x)              \
   LOOP(s##_to_bool, S, uint8_t, (uint8_t)(x != 0))
 
 FROM_FLOAT(f32, float)

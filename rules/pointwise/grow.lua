@@ -7,7 +7,7 @@
 -- `how.primitives` are operators that the backend computes faster by itself, and that no kernel
 -- takes. `how.posts` are those that it has in chains: a kernel of such operators alone, none of
 -- which is read twice, is left to it. `how.arguments`: a kernel may say where in its rows the
--- largest or smallest element lies.
+-- largest or smallest element lies. `how.quantizes`: it may quantize and dequantize.
 
 local POINTWISE = {}
 for _, name in ipairs {
@@ -32,6 +32,9 @@ for _, name in ipairs {
 end
 
 local ARGUMENTS = { ArgMax = true, ArgMin = true }
+
+local QUANTIZING = { QuantizeLinear = true, DequantizeLinear = true }
+local SHORT = { int8 = true, uint8 = true, int16 = true, uint16 = true }
 
 -- Views that would be copies of their own: of one operand, the rest of what they read is constant.
 local VIEWS = { Expand = true, Slice = true, Split = true, Transpose = true }
@@ -120,7 +123,26 @@ local function reduced_axes(node)
   return least + count == x.rank and count or nil
 end
 
+-- Between float32 and short integers, with one scale, or one per element of the last axis.
+local function quantizes(node)
+  local x, scale = node.inputs[1], node.inputs[2]
+  local from, to = x.dtype, node.dtype
+  if node.op == "DequantizeLinear" then
+    from, to = to, from
+  end
+  if from ~= "float32" or not SHORT[to] or scale.dtype ~= "float32" or scale.rank == nil
+    or x.rank == nil or (node.attrs.block_size or 0) ~= 0 then
+    return false
+  end
+  local axis = node.attrs.axis or 1
+  axis = axis < 0 and axis + x.rank or axis
+  return scale.rank == 0 or (scale.rank == 1 and (scale.shape[1] == 1 or axis == x.rank - 1))
+end
+
 local function is_wanted(node, options, how)
+  if node.domain == "" and QUANTIZING[node.op] then
+    return how.quantizes == true and quantizes(node)
+  end
   local reduces = ROWS[node.op] or (how.arguments and ARGUMENTS[node.op])
   if node.domain ~= "" or not (POINTWISE[node.op] or (options.reductions and reduces)) then
     return false

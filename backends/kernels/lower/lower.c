@@ -91,6 +91,84 @@ static cleave_status_t lower_where(lowering_t *lowering, const cleave_node_view_
   return kernel_program_apply(lowering->program, KERNEL_WHERE, operands, 0, 0, out_value, lowering->message);
 }
 
+/* One scale for all, or one per element along the last axis. */
+static cleave_status_t read_scale(lowering_t *lowering, const cleave_node_view_t *node, uint32_t *out_scale) {
+  const cleave_value_view_t *x = cleave_view_input(lowering->region, node, 0);
+  const cleave_value_view_t *scale = cleave_view_input(lowering->region, node, 1);
+  int64_t axis = cleave_view_int(node, "axis", 1);
+  bool is_one = scale != NULL && cleave_view_element_count(&scale->tensor) == 1;
+  bool is_last = x != NULL && scale != NULL && scale->tensor.rank == 1 &&
+                 (axis < 0 ? axis + x->tensor.rank : axis) == x->tensor.rank - 1;
+  if ((!is_one && !is_last) || cleave_view_int(node, "block_size", 0) != 0 ||
+      scale->tensor.dtype != CLEAVE_DTYPE_F32) {
+    return kernel_lower_refuse(node, "its scale is neither one float32 nor along the last axis",
+                               lowering->message);
+  }
+  return kernel_lower_operand(lowering, node, 1, out_scale);
+}
+
+static cleave_status_t read_zero_point(lowering_t *lowering, const cleave_node_view_t *node,
+                                       uint32_t *out_zero) {
+  KERNEL_TRY(kernel_lower_operand(lowering, node, 2, out_zero));
+  return kernel_program_cast(lowering->program, CLEAVE_DTYPE_F32, *out_zero, out_zero, lowering->message);
+}
+
+/* The nearest integer to x / scale, and the zero point, within the bounds of the type. */
+static cleave_status_t lower_quantize(lowering_t *lowering, const cleave_node_view_t *node,
+                                      uint32_t *out_value) {
+  static const struct {
+    cleave_dtype_t dtype;
+    double low;
+    double high;
+  } BOUNDS[] = {{CLEAVE_DTYPE_I8, INT8_MIN, INT8_MAX},
+                {CLEAVE_DTYPE_U8, 0, UINT8_MAX},
+                {CLEAVE_DTYPE_I16, INT16_MIN, INT16_MAX},
+                {CLEAVE_DTYPE_U16, 0, UINT16_MAX}};
+  const cleave_value_view_t *x = cleave_view_input(lowering->region, node, 0);
+  const cleave_value_view_t *y = cleave_view_output(lowering->region, node, 0);
+  uint32_t value = 0;
+  uint32_t other = 0;
+  for (size_t k = 0; k < sizeof BOUNDS / sizeof BOUNDS[0]; k++) {
+    if (x == NULL || x->tensor.dtype != CLEAVE_DTYPE_F32 || y == NULL || y->tensor.dtype != BOUNDS[k].dtype) {
+      continue;
+    }
+    KERNEL_TRY(kernel_lower_operand(lowering, node, 0, &value));
+    KERNEL_TRY(read_scale(lowering, node, &other));
+    KERNEL_TRY(kernel_lower_binary(lowering, KERNEL_Div, value, other, &value));
+    KERNEL_TRY(kernel_lower_unary(lowering, KERNEL_Round, value, &value));
+    if (cleave_view_input(lowering->region, node, 2) != NULL) {
+      KERNEL_TRY(read_zero_point(lowering, node, &other));
+      KERNEL_TRY(kernel_lower_binary(lowering, KERNEL_Add, value, other, &value));
+    }
+    KERNEL_TRY(kernel_lower_number(lowering, CLEAVE_DTYPE_F32, BOUNDS[k].low, &other));
+    KERNEL_TRY(kernel_lower_binary(lowering, KERNEL_AtLeast, other, value, &value)); /* NaN is the lowest */
+    KERNEL_TRY(kernel_lower_number(lowering, CLEAVE_DTYPE_F32, BOUNDS[k].high, &other));
+    KERNEL_TRY(kernel_lower_binary(lowering, KERNEL_AtMost, value, other, &value));
+    return kernel_program_cast(lowering->program, BOUNDS[k].dtype, value, out_value, lowering->message);
+  }
+  return kernel_lower_refuse(node, "it is not from float32 to integers of 8 or 16 bits", lowering->message);
+}
+
+static cleave_status_t lower_dequantize(lowering_t *lowering, const cleave_node_view_t *node,
+                                        uint32_t *out_value) {
+  const cleave_value_view_t *x = cleave_view_input(lowering->region, node, 0);
+  const cleave_value_view_t *y = cleave_view_output(lowering->region, node, 0);
+  uint32_t value = 0;
+  uint32_t other = 0;
+  if (x == NULL || cleave_dtype_size(x->tensor.dtype) > 2 || cpu_dtype_is_float(x->tensor.dtype) ||
+      y == NULL || y->tensor.dtype != CLEAVE_DTYPE_F32) {
+    return kernel_lower_refuse(node, "it is not from integers of 8 or 16 bits to float32", lowering->message);
+  }
+  KERNEL_TRY(kernel_lower_operand(lowering, node, 0, &value));
+  KERNEL_TRY(kernel_program_cast(lowering->program, CLEAVE_DTYPE_F32, value, &value, lowering->message));
+  if (cleave_view_input(lowering->region, node, 2) != NULL) {
+    KERNEL_TRY(read_zero_point(lowering, node, &other));
+    KERNEL_TRY(kernel_lower_binary(lowering, KERNEL_Sub, value, other, &value));
+  }
+  KERNEL_TRY(read_scale(lowering, node, &other));
+  return kernel_lower_binary(lowering, KERNEL_Mul, value, other, out_value);
+}
+
 /* An operator of the list, with its attributes. */
 static cleave_status_t lower_listed(lowering_t *lowering, const cleave_node_view_t *node, kernel_op_t op,
                                     uint32_t *out_value) {
@@ -109,8 +187,14 @@ static cleave_status_t lower_pointwise(lowering_t *lowering, const cleave_node_v
   static const struct {
     const char *op;
     cleave_status_t (*lower)(lowering_t *lowering, const cleave_node_view_t *node, uint32_t *out_value);
-  } SPECIAL[] = {{"Clip", lower_clip}, {"Mean", lower_mean},     {"Pow", lower_power},
-                 {"Cast", lower_cast}, {"CastLike", lower_cast}, {"Where", lower_where}};
+  } SPECIAL[] = {{"Clip", lower_clip},
+                 {"Mean", lower_mean},
+                 {"Pow", lower_power},
+                 {"Cast", lower_cast},
+                 {"CastLike", lower_cast},
+                 {"Where", lower_where},
+                 {"QuantizeLinear", lower_quantize},
+                 {"DequantizeLinear", lower_dequantize}};
   for (size_t k = 0; k < sizeof SPECIAL / sizeof SPECIAL[0]; k++) {
     if (cleave_view_text_equal(SPECIAL[k].op, node->op)) {
       return SPECIAL[k].lower(lowering, node, out_value);

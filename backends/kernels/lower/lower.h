@@ -5,7 +5,8 @@
  * reduction is over the last axes, the same ones everywhere. Scalar constants become part of the program.
  *
  * What makes a program: pointwise operators of operators.inc, Identity, Cast, CastLike, Clip, Gelu, Max, Min,
- * Sum, Mean, Where; Softmax, LogSoftmax, LayerNormalization, RMSNormalization, InstanceNormalization,
+ * Sum, Mean, Where, QuantizeLinear and DequantizeLinear (8 and 16 bits, a scale for all or along the last
+ * axis); Softmax, LogSoftmax, LayerNormalization, RMSNormalization, InstanceNormalization,
  * GroupNormalization, reductions, ArgMax and ArgMin; what does not keep its dimensions is not read by the
  * other nodes. Views of what comes from outside are loads: Expand, Flatten, Reshape, Slice, Split, Squeeze,
  * Transpose, Unsqueeze; and a Concat of what comes from outside or of such views is one load of several
