@@ -47,6 +47,11 @@ for _, name in ipairs { "activations", "normalization" } do
     options[key] = declared
   end
 end
+do
+  local part = include("pointwise/views.lua")
+  table.move(part, 1, #part, #set + 1, set)
+  options.kernel_views = part.options.kernel_views
+end
 
 local rules = {
   fuse "pointwise" {
@@ -86,7 +91,8 @@ local rules = {
       local scale, zero = g.constant(0.05, "float32"), g.constant(3, "int8")
       local a = g.QuantizeLinear(g.Relu(x) - y, scale, zero)
       local b = g.DequantizeLinear(a, scale, zero)
-      local scales, zeros = g.constant { 0.01, 0.02, 0.05, 0.1 }, g.constant({ 0, 7, 128, 255 }, "uint8")
+      local scales = g.constant { 0.01, 0.02, 0.05, 0.1 }
+      local zeros = g.constant({ 0, 7, 128, 255 }, "uint8")
       return b * 2.0 + y, g.QuantizeLinear(b, scales, zeros, { axis = -1 }), a
     end,
     inputs = { x = { 256, 4 }, y = { 256, 4 } },
@@ -97,7 +103,8 @@ local rules = {
   test "scales along other axes, and in blocks, are not for kernels" {
     graph = function(g, x)
       local scales, zeros = g.constant { 0.01, 0.05 }, g.constant({ 3, 4 }, "int8")
-      local blocks, more = g.constant { { 0.1, 0.2 }, { 0.3, 0.4 } }, g.constant({ { 1, 2 }, { 3, 4 } }, "int8")
+      local blocks = g.constant { { 0.1, 0.2 }, { 0.3, 0.4 } }
+      local more = g.constant({ { 1, 2 }, { 3, 4 } }, "int8")
       return g.QuantizeLinear(g.Relu(x), scales, zeros, { axis = 0 }),
         g.QuantizeLinear(g.Neg(x), blocks, more, { axis = 1, block_size = 32 })
     end,

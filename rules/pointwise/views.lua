@@ -1,19 +1,29 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A Reshape, Flatten, Squeeze or Unsqueeze between two pointwise operators splits their kernel, whose
--- values have one shape. Here it goes before the first operator, where it costs nothing: a view of
--- what the kernel reads. That is so where each operand of the operator has the shape of its result,
--- or is one number.
+-- A Reshape, Flatten, Squeeze or Unsqueeze between two pointwise operators splits their kernel,
+-- whose values have one shape. Here it goes before the first operator, where it costs nothing: it
+-- is a view of what the kernel reads. That is so where each operand of the operator has the shape
+-- of its result, or is one number.
 
 local grow = include("pointwise/grow.lua")
 
 local views = option.boolean(true, "move reshapes between pointwise operators before them")
 
 local VIEWS = { "Reshape", "Flatten", "Squeeze", "Unsqueeze" }
+for _, name in ipairs(VIEWS) do
+  VIEWS[name] = true
+end
 
--- Operators without attributes that hold for a shape.
+local ATTRIBUTES = {
+  Cast = { "to" }, Celu = { "alpha" }, Elu = { "alpha" }, Gelu = { "approximate" },
+  HardSigmoid = { "alpha", "beta" }, LeakyRelu = { "alpha" }, Mod = { "fmod" },
+  Selu = { "alpha", "gamma" }, Shrink = { "bias", "lambd" }, Swish = { "alpha" },
+  ThresholdedRelu = { "alpha" },
+}
+
+-- What CastLike reads beside its operand has a shape of its own.
 local MOVED = {}
 for name in pairs(grow.pointwise) do
-  MOVED[#MOVED + 1] = name
+  MOVED[#MOVED + 1] = name ~= "CastLike" and name or nil
 end
 table.sort(MOVED)
 
@@ -44,17 +54,16 @@ local function same(a, b)
   return true
 end
 
-local function is_pointwise(node)
-  return node.domain == "" and grow.pointwise[node.op] == true
+-- May it read a view that went before what it follows: as part of a kernel, or to be moved itself?
+local function may_follow(node)
+  return node.domain == "" and (grow.pointwise[node.op] == true or VIEWS[node.op] ~= nil)
 end
 
-return ruleset {
-  name = "pointwise_views",
-  doc = "Reshapes between pointwise operators go before them.",
+return {
   options = { kernel_views = views },
 
   rewrite "view_first" {
-    doc = "A Reshape, Flatten, Squeeze or Unsqueeze goes before the pointwise operator that it follows.",
+    doc = "A Reshape, Flatten, Squeeze or Unsqueeze goes before the operator that it follows.",
     enabled = views,
     pattern = op { MOVED, as = "first" } >> op { VIEWS, as = "view" },
     where = function(m)
@@ -66,15 +75,16 @@ return ruleset {
         return false, "it changes nothing"
       end
       for _, user in ipairs(m.view.users) do
-        if not is_pointwise(user) then
+        if not may_follow(user) then
           return false, "what reads it is not pointwise"
         end
       end
       if #m.view.users == 0 then
         return false, "nothing reads it but an output"
       end
-      for _, operand in ipairs(m.first.inputs) do
-        local own, count = sizes(operand)
+      for k = 1, #m.first.inputs do
+        local operand = m.first.inputs[k]
+        local own, count = sizes(operand or m.first)
         if not own or not (count == 1 or same(own, before)) then
           return false, "an operand is broadcast"
         end
@@ -82,24 +92,33 @@ return ruleset {
       return true
     end,
     replace = function(m, g)
-      local target, arguments = sizes(m.view), {}
-      for k, operand in ipairs(m.first.inputs) do
-        local own, count = sizes(operand)
-        local wanted = count == 1 and {} or target
-        arguments[k] = same(own, wanted) and operand or g.Reshape(operand, g.constant(wanted))
+      local inputs, target = m.first.inputs, sizes(m.view)
+      local arguments, attributes, count = {}, {}, #inputs
+      for k = 1, count do
+        local operand = inputs[k]
+        if operand ~= nil then
+          local own, elements = sizes(operand)
+          local is_number = elements == 1 and #own <= #target
+          arguments[k] = (is_number or same(own, target)) and operand
+            or g.Reshape(operand, g.constant(target))
+        end
       end
-      arguments[#arguments + 1] = m.first.attrs
-      return g[m.first.op](table.unpack(arguments))
+      for _, name in ipairs(ATTRIBUTES[m.first.op] or {}) do
+        attributes[name] = m.first.attrs[name]
+      end
+      arguments[count + 1] = attributes
+      return g[m.first.op](table.unpack(arguments, 1, count + 1))
     end,
   },
 
   test "reshapes between operators do not split a kernel" {
     graph = function(g, x, y)
-      local z = g.Reshape(g.Tanh(x + y) * 2.0, g.constant { 32, 128 })
-      return g.Unsqueeze(g.Relu(g.Flatten(z, { axis = 0 })), { 0 }) + 1.0
+      local z = g.Reshape(g.Clip(g.Tanh(x + y) * 2.0, nil, 1.0), g.constant { 32, 128 })
+      return g.Unsqueeze(g.Relu(g.Flatten(z, { axis = 0 })) + 1.0, { 0 })
     end,
     inputs = { x = { 64, 64 }, y = { 64, 64 } },
-    expect = { view_first = true },
+    options = { min_bytes = 0, min_gain = 0 },
+    expect = { pointwise = 1, view_first = true, left = true },
     equal = true,
   },
   test "what is broadcast, or read by others, stays" {
