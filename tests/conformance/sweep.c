@@ -2,16 +2,16 @@
 // The program, and what subjects call. Nothing that a backend accepted may fail, and all that it refused is
 // printed with its reason at the end of a subject.
 //
-//   sweep [--verbose] [--imperative] [--load LIBRARY] [--backend NAME] [--kernels] [--gradients] [--seed N]
-//   [--every N]
-//         [--case TEXT | SUBJECT...]
+//   sweep [--verbose] [--imperative] [--blind] [--load LIBRARY] [--backend NAME] [--kernels] [--gradients]
+//         [--seed N] [--every N] [--case TEXT | SUBJECT...]
 //
 // --load adds the backend of a library, with the rule file of its name, --isolate in a process of its own;
 // --kernels runs every case on cpu with programs of backends/kernels, also for single nodes;
 // --gradients compares every case's gradients with finite differences instead, and looks for each operator;
 // with
 // --backend or --kernels forward and backward are one graph, which is compared with the same graph on cpu;
-// --imperative runs the nodes of regions one by one on their backend.
+// --imperative runs the nodes of regions one by one on their backend;
+// --blind compares nothing: for kernels that have only to compile (CLEAVE_NVRTC_EMPTY of tests/cuda).
 // --verbose prints each case before it runs, which tells where a crash was; --case runs one text alone, both
 // as single nodes and by the rules; --seed draws other random cases than the ones that are tested always.
 #include "sweep.h"
@@ -204,6 +204,8 @@ int main(int argc, char **argv) {
       sweep.verbose = true;
     } else if (strcmp(argv[next], "--imperative") == 0) {
       sweep.imperative = true;
+    } else if (strcmp(argv[next], "--blind") == 0) {
+      sweep.blind = true;
     } else if ((strcmp(argv[next], "--load") == 0 || strcmp(argv[next], "--isolate") == 0) &&
                next + 1 < argc) {
       bool is_isolated = strcmp(argv[next], "--isolate") == 0;
@@ -225,7 +227,8 @@ int main(int argc, char **argv) {
       text = argv[++next];
     } else {
       printf(
-          "usage: %s [--verbose] [--imperative] [--load LIBRARY | --isolate LIBRARY] [--backend NAME] "
+          "usage: %s [--verbose] [--imperative] [--blind] [--load LIBRARY | --isolate LIBRARY] [--backend "
+          "NAME] "
           "[--kernels] [--gradients] [--seed N] [--every N] [--case TEXT | SUBJECT...]\n",
           argv[0]);
       return EXIT_FAILURE;

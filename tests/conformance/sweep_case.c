@@ -304,7 +304,7 @@ static void run_on(sweep_t *sweep, const sweep_graph_t *graph, uint32_t backend,
     fail(sweep, name, variant, error.message);
     goto cleanup;
   }
-  for (uint32_t round = 0; round < ROUNDS; round++) {
+  for (uint32_t round = 0; round < ROUNDS && !sweep->blind; round++) {
     if (!compare(sweep, name, graph, &actual[round], &expected[round], &why)) {
       fail(sweep, name, variant, cleave_text_get(&why));
       break;

@@ -31,6 +31,7 @@ struct sweep {
   bool is_left_out[SWEEP_MAX_BACKENDS]; /* does not start on this machine, and nobody asked for it by name */
   bool verbose;
   bool imperative; /* nodes of regions run one by one */
+  bool blind;      /* what comes out is not compared */
   uint64_t seed;
   uint32_t every; /* only each case of this number runs, a fixed choice; with `gradients` also what is new in
                      a case; 0: all */
