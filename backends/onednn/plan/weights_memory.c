@@ -5,13 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const size_t rest_bytes = 256 << 10;
+
 void *onednn_plan_take(onednn_plan_t *plan, size_t bytes, onednn_slab_t **out_slab) {
   void *memory = plan->own == NULL ? NULL : onednn_slab_take(plan->own, bytes);
   if (memory == NULL) {
     if (plan->own != NULL) {
       onednn_slab_trim(plan->own);
     }
-    size_t expected = plan->constant_bytes > bytes ? plan->constant_bytes : bytes;
+    // With an image, what is left to be made is small, and a large page would cost more than all of it.
+    bool is_rest = plan->image != NULL && bytes <= rest_bytes;
+    size_t expected = plan->constant_bytes > bytes && !is_rest ? plan->constant_bytes : bytes;
     plan->own = onednn_slab_create(plan->store, expected, bytes);
     if (plan->own == NULL || onednn_plan_adopt(plan, plan->own) != CLEAVE_OK) {
       plan->own = NULL;
