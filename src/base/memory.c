@@ -131,7 +131,8 @@ void *cleave_allocate_aligned(size_t bytes) {
 
 void cleave_memory_trim(void) {
 #ifdef __GLIBC__
-  if (!has_allocator) {
+  enum { WORTH_IT = 4 << 20 }; /* free bytes; each stretch of pages that goes back stops all threads */
+  if (!has_allocator && mallinfo2().fordblks >= WORTH_IT) {
     (void)malloc_trim(0);
   }
 #endif

@@ -28,6 +28,9 @@ static void find(const cleave_blob_entry_t *entry, const char *label, char *text
 static shown_t show(const cleave_blob_entry_t *entry) {
   shown_t shown;
   find(entry, "backend", shown.backend, sizeof shown.backend);
+  if (entry->is_plan && entry->key != NULL) {
+    (void)snprintf(shown.backend, sizeof shown.backend, "(plan)");
+  }
   find(entry, "version", shown.version, sizeof shown.version);
   find(entry, "device", shown.device, sizeof shown.device);
   find(entry, "region", shown.region, sizeof shown.region);
@@ -52,10 +55,24 @@ static uint64_t sum_bytes(const cleave_blob_list_t *list) {
   return bytes;
 }
 
+static size_t count_plans(const cleave_blob_list_t *list) {
+  size_t count = 0;
+  for (size_t k = 0; k < list->count; k++) {
+    count += list->items[k].is_plan ? 1 : 0;
+  }
+  return count;
+}
+
 static void print_text(const cleave_blob_store_t *store, const cleave_blob_list_t *list, uint64_t limit) {
   char buffers[2][32];
-  cleave_print("%s: %zu compiled region%s, %s of %s\n", cleave_blob_store_folder(store), list->count,
-               list->count == 1 ? "" : "s",
+  char plans[48] = "";
+  size_t plan_count = count_plans(list);
+  size_t region_count = list->count - plan_count;
+  if (plan_count > 0) {
+    (void)snprintf(plans, sizeof plans, ", %zu plan%s", plan_count, plan_count == 1 ? "" : "s");
+  }
+  cleave_print("%s: %zu compiled region%s%s, %s of %s\n", cleave_blob_store_folder(store), region_count,
+               region_count == 1 ? "" : "s", plans,
                cleave_output_bytes((double)sum_bytes(list), buffers[0], sizeof buffers[0]),
                cleave_output_bytes((double)limit, buffers[1], sizeof buffers[1]));
   if (list->count == 0) {
@@ -75,7 +92,8 @@ static void print_text(const cleave_blob_store_t *store, const cleave_blob_list_
 }
 
 static int print_json(const cleave_blob_store_t *store, const cleave_blob_list_t *list, uint64_t limit) {
-  json_t *files = json_array();
+  json_t *regions = json_array();
+  json_t *plans = json_array();
   for (size_t k = 0; k < list->count; k++) {
     const cleave_blob_entry_t *entry = &list->items[k];
     shown_t shown = show(entry);
@@ -83,16 +101,18 @@ static int print_json(const cleave_blob_store_t *store, const cleave_blob_list_t
         json_pack("{s:s, s:I, s:I, s:b}", "file", entry->name, "bytes", (json_int_t)entry->bytes, "last_used",
                   (json_int_t)(entry->used_ns / INT64_C(1000000000)), "readable", entry->key != NULL);
     if (entry->key != NULL) {
-      (void)json_object_set_new(file, "backend", json_string(shown.backend));
       (void)json_object_set_new(file, "version", json_string(shown.version));
-      (void)json_object_set_new(file, "device", json_string(shown.device));
       (void)json_object_set_new(file, "region", json_string(shown.region));
     }
-    (void)json_array_append_new(files, file);
+    if (entry->key != NULL && !entry->is_plan) {
+      (void)json_object_set_new(file, "backend", json_string(shown.backend));
+      (void)json_object_set_new(file, "device", json_string(shown.device));
+    }
+    (void)json_array_append_new(entry->is_plan ? plans : regions, file);
   }
-  return cleave_output_json(json_pack("{s:s, s:I, s:I, s:o}", "folder", cleave_blob_store_folder(store),
+  return cleave_output_json(json_pack("{s:s, s:I, s:I, s:o, s:o}", "folder", cleave_blob_store_folder(store),
                                       "bytes", (json_int_t)sum_bytes(list), "limit", (json_int_t)limit,
-                                      "regions", files));
+                                      "regions", regions, "plans", plans));
 }
 
 static cleave_status_t work(bool clear, bool json, int *out_exit, cleave_error_t *error) {

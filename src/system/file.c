@@ -244,21 +244,19 @@ const char *cleave_file_path(const cleave_file_t *file) {
 enum { AROUND = 64 << 10 /* that Linux maps at once around a page that is read */ };
 
 void cleave_file_drop_pages(const void *data, size_t bytes) {
-  uintptr_t begin = (uintptr_t)data / AROUND * AROUND;
-  uintptr_t last = (uintptr_t)data + bytes;
-  uintptr_t end = (last + AROUND - 1) / AROUND * AROUND;
+  uintptr_t first = (uintptr_t)data / AROUND * AROUND;
+  uintptr_t last = ((uintptr_t)data + bytes + AROUND - 1) / AROUND * AROUND;
   if (bytes == 0) {
     return;
   }
-  /* The lock keeps the file from being unmapped meanwhile. */
+  /* The lock keeps files from being unmapped meanwhile. */
   (void)pthread_mutex_lock(&mapped_lock);
   for (const cleave_file_t *file = mapped_files; file != NULL; file = file->mapped) {
     uintptr_t start = (uintptr_t)file->data;
-    if ((uintptr_t)data >= start && last <= start + file->size) {
-      begin = begin < start ? start : begin;
-      end = end > start + file->size ? start + file->size : end;
+    uintptr_t begin = first < start ? start : first;
+    uintptr_t end = last > start + file->size ? start + file->size : last;
+    if (begin < end) {
       (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
-      break;
     }
   }
   (void)pthread_mutex_unlock(&mapped_lock);

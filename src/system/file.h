@@ -25,8 +25,8 @@ const unsigned char *cleave_file_data(const cleave_file_t *file);
 size_t cleave_file_size(const cleave_file_t *file);
 const char *cleave_file_path(const cleave_file_t *file);
 
-/* Lets go of the memory behind [data, data + bytes) and of what was mapped around it, if it lies in one
- * mapped file: it is read from the file again when somebody looks at it. Other memory is left alone.
+/* Lets go of the memory behind [data, data + bytes) and of what was mapped around it, as far as it lies in
+ * mapped files: it is read from them again when somebody looks at it. Other memory is left alone.
  * Thread-safe. */
 void cleave_file_drop_pages(const void *data, size_t bytes);
 

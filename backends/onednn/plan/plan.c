@@ -3,6 +3,7 @@
 // construction.
 #include "onednn/plan/plan.h"
 
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,6 +161,8 @@ cleave_status_t onednn_plan_init(onednn_plan_t *plan, const onednn_analysis_t *a
   plan->store = base->store;
   plan->texts = base->texts;
   plan->image = base->image;
+  // Where constants are packed, that takes all threads, and much longer.
+  onednn_making_start(&plan->making, base->image != NULL && threads > 1 ? (uint32_t)threads - 1 : 0);
   plan->scratch_buffer = CLEAVE_INDEX_NONE;
   plan->region = analysis->region;
   plan->analysis = analysis;
@@ -168,7 +171,8 @@ cleave_status_t onednn_plan_init(onednn_plan_t *plan, const onednn_analysis_t *a
   plan->stream = stream;
   plan->bindings = kernel_arena_allocate(plan->arena, plan->region->value_count, sizeof(onednn_binding_t));
   plan->formed = kernel_arena_allocate(plan->arena, analysis->kernel_count, sizeof(bool));
-  if (plan->bindings == NULL || plan->formed == NULL) {
+  plan->left = kernel_arena_allocate(plan->arena, 2, sizeof(uintptr_t));
+  if (plan->bindings == NULL || plan->formed == NULL || plan->left == NULL) {
     return onednn_plan_out_of_memory(plan);
   }
   // The exact form of a program is not tuned.
@@ -197,10 +201,8 @@ cleave_status_t onednn_plan_init(onednn_plan_t *plan, const onednn_analysis_t *a
 }
 
 void onednn_plan_deinit(onednn_plan_t *plan) {
+  onednn_making_stop(&plan->making);
   for (uint32_t k = 0; k < plan->step_count; k++) {
-    if (plan->steps[k].primitive != NULL) {
-      (void)dnnl_primitive_destroy(plan->steps[k].primitive);
-    }
     onednn_loop_release(plan->steps[k].loop);
   }
   for (uint32_t k = 0; k < plan->slab_count; k++) {
@@ -298,16 +300,10 @@ cleave_status_t onednn_plan_step(onednn_plan_t *plan, dnnl_primitive_desc_t desc
                         .argument_count = count,
                         .untidy = has_scratch && onednn_reads_scratch(description),
                         .label = make_label(plan, description, what)};
-  cleave_status_t status =
-      onednn_check(dnnl_primitive_create(&step.primitive, description), what, plan->message);
-  if (status == CLEAVE_OK) {
-    status = append_step(plan, &step, arguments, has_scratch ? &scratch : NULL);
-    if (status != CLEAVE_OK) {
-      (void)dnnl_primitive_destroy(step.primitive);
-    }
+  if (!onednn_making_add(&plan->making, description, omp_get_max_threads(), step.label, &step.made)) {
+    return onednn_plan_out_of_memory(plan);
   }
-  (void)dnnl_primitive_desc_destroy(description);
-  return status;
+  return append_step(plan, &step, arguments, has_scratch ? &scratch : NULL);
 }
 
 cleave_status_t onednn_plan_loop(onednn_plan_t *plan, const onednn_loop_t *loop,
@@ -318,8 +314,11 @@ cleave_status_t onednn_plan_loop(onednn_plan_t *plan, const onednn_loop_t *loop,
     return onednn_plan_out_of_memory(plan);
   }
   *copy = *loop;
-  onednn_step_t step = {
-      .loop = copy, .node = node, .argument_count = count, .label = kernel_arena_text(plan->arena, label)};
+  onednn_step_t step = {.made = CLEAVE_INDEX_NONE,
+                        .loop = copy,
+                        .node = node,
+                        .argument_count = count,
+                        .label = kernel_arena_text(plan->arena, label)};
   return append_step(plan, &step, arguments, NULL);
 }
 

@@ -16,6 +16,7 @@
 #include "onednn/analysis/quantization.h"
 #include "onednn/library/form.h"
 #include "onednn/library/layout.h"
+#include "onednn/library/making.h"
 #include "onednn/loops/loops.h"
 #include "onednn/weights/image.h"
 #include "onednn/weights/packed.h"
@@ -62,7 +63,7 @@ typedef struct onednn_argument {
 } onednn_argument_t;
 
 typedef struct onednn_step {
-  dnnl_primitive_t primitive; /* or NULL: `loop` */
+  uint32_t made; /* number of its primitive in the plan's making; CLEAVE_INDEX_NONE: `loop` */
   const onednn_loop_t *loop;
   onednn_argument_t *arguments;
   uint32_t argument_count;
@@ -142,6 +143,7 @@ typedef struct onednn_plan {
   onednn_step_t *steps;
   uint32_t step_count;
   uint32_t step_capacity;
+  onednn_making_t making; /* the primitives of the steps */
   onednn_variant_t *variants;
   uint32_t scratchpad; /* buffer all primitives share, alive throughout */
   onednn_store_t *store;
@@ -156,6 +158,7 @@ typedef struct onednn_plan {
   uint32_t scratch_buffer; /* that the scratch holds, or CLEAVE_INDEX_NONE */
   size_t persistent_bytes;
   const onednn_image_t *image; /* constants that an earlier process has packed, or NULL */
+  uintptr_t *left;             /* begin and end of constants whose memory is still to be let go; 0, 0: none */
   onednn_packing_t *packings;  /* in the order in which they were asked for */
   uint32_t packing_count;
   uint32_t packing_capacity;

@@ -5,13 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const size_t rest_bytes = 256 << 10;
+
 void *onednn_plan_take(onednn_plan_t *plan, size_t bytes, onednn_slab_t **out_slab) {
   void *memory = plan->own == NULL ? NULL : onednn_slab_take(plan->own, bytes);
   if (memory == NULL) {
     if (plan->own != NULL) {
       onednn_slab_trim(plan->own);
     }
-    size_t expected = plan->constant_bytes > bytes ? plan->constant_bytes : bytes;
+    // With an image, what is left to be made is small, and a large page would cost more than all of it.
+    bool is_rest = plan->image != NULL && bytes <= rest_bytes;
+    size_t expected = plan->constant_bytes > bytes && !is_rest ? plan->constant_bytes : bytes;
     plan->own = onednn_slab_create(plan->store, expected, bytes);
     if (plan->own == NULL || onednn_plan_adopt(plan, plan->own) != CLEAVE_OK) {
       plan->own = NULL;
@@ -39,9 +43,24 @@ cleave_status_t onednn_plan_reserve_scratch(onednn_plan_t *plan, size_t bytes) {
 }
 
 void onednn_plan_leave(const onednn_plan_t *plan, const void *data, size_t bytes) {
-  if (plan->host->constant_packed != NULL) {
+  // With an image there are only small ones, and each call stops all threads of the process.
+  if (plan->image != NULL && bytes <= rest_bytes) {
+    uintptr_t begin = (uintptr_t)data;
+    plan->left[0] = plan->left[1] == 0 || begin < plan->left[0] ? begin : plan->left[0];
+    plan->left[1] = begin + bytes > plan->left[1] ? begin + bytes : plan->left[1];
+  } else if (plan->host->constant_packed != NULL) {
     plan->host->constant_packed(data, bytes);
   }
+}
+
+// Those that wait, and what lies between them: of that, nothing has been read yet but what is used where it
+// lies.
+static void leave_waiting(const onednn_plan_t *plan) {
+  if (plan->left[1] != 0 && plan->host->constant_packed != NULL) {
+    plan->host->constant_packed((const void *)plan->left[0], plan->left[1] - plan->left[0]);
+  }
+  plan->left[0] = 0;
+  plan->left[1] = 0;
 }
 
 static size_t bytes_of(const cleave_value_view_t *constant) {
@@ -202,6 +221,7 @@ cleave_status_t onednn_plan_gather(onednn_plan_t *plan) {
   if (plan->own != NULL) {
     onednn_slab_trim(plan->own);
   }
+  leave_waiting(plan);
   free(plan->scratch);
   plan->scratch = NULL;
   plan->scratch_bytes = 0;

@@ -270,14 +270,13 @@ static cleave_status_t take_steps(onednn_program_t *program, onednn_plan_t *plan
       ONEDNN_TRY(find_memory(program, plan, &from->arguments[a].tensor, heads, chain, &arguments[a].memory));
     }
     arguments += from->argument_count;
-    to->primitive = from->primitive;
+    to->primitive = from->made != CLEAVE_INDEX_NONE ? onednn_making_take(&plan->making, from->made) : NULL;
     to->serial = from->serial;
     if (from->untidy) {
       to->scratch = to->arguments[to->argument_count - 1].memory; /* append_step adds it last */
       to->scratch_bytes = onednn_md_bytes(&from->arguments[from->argument_count - 1].tensor.layout);
       program->untidy = true;
     }
-    from->primitive = NULL;
     program->step_count++;
     ONEDNN_TRY(take_loop(program, from, to, plan->message));
     char *label = kernel_arena_text(&program->arena, from->label);
@@ -344,6 +343,13 @@ static cleave_status_t note_tuning(onednn_program_t *program, const onednn_tunin
   return program->info.note != NULL ? CLEAVE_OK : out_of_memory(message);
 }
 
+static cleave_status_t finish_primitives(onednn_plan_t *plan) {
+  dnnl_status_t status = onednn_making_finish(&plan->making);
+  set_threads(plan->threads);
+  return onednn_check(status, plan->making.failed == NULL ? "a primitive" : plan->making.failed,
+                      plan->message);
+}
+
 static cleave_status_t finish(onednn_program_t *program, onednn_plan_t *plan, const onednn_base_t *base,
                               const cleave_compile_options_t *options) {
   program->info.size = sizeof(program->info);
@@ -354,6 +360,7 @@ static cleave_status_t finish(onednn_program_t *program, onednn_plan_t *plan, co
   ONEDNN_TRY(note_packed(program, plan, base->tuning));
   ONEDNN_TRY(onednn_plan_memory(plan, &program->info.workspace_bytes));
   ONEDNN_TRY(note_shapes(program, plan));
+  ONEDNN_TRY(finish_primitives(plan));
   ONEDNN_TRY(take_steps(program, plan));
   ONEDNN_TRY(make_groups(program, plan->message));
   for (uint32_t k = 0; k < program->input_count; k++) {

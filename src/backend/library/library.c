@@ -92,6 +92,15 @@ static void digest_image(const struct dl_phdr_info *image, image_search_t *searc
   cleave_digest_start(&state);
   for (int k = 0; k < image->dlpi_phnum; k++) {
     const ElfW(Phdr) *segment = &image->dlpi_phdr[k];
+    const unsigned char *notes = (const unsigned char *)(uintptr_t)(image->dlpi_addr + segment->p_vaddr);
+    if (segment->p_type == PT_NOTE &&
+        cleave_library_digest_notes(&state, notes, segment->p_filesz, segment->p_align)) {
+      search->digest = cleave_digest_end(&state);
+      return;
+    }
+  }
+  for (int k = 0; k < image->dlpi_phnum; k++) {
+    const ElfW(Phdr) *segment = &image->dlpi_phdr[k];
     if (segment->p_type == PT_LOAD && (segment->p_flags & PF_R) != 0 && (segment->p_flags & PF_W) == 0) {
       digest_segment(&state, (const unsigned char *)(uintptr_t)(image->dlpi_addr + segment->p_vaddr),
                      segment->p_filesz);

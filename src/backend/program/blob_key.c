@@ -64,8 +64,7 @@ static cleave_digest_t digest_data(const cleave_tensor_view_t *tensor, int64_t c
   return cleave_digest_end(&state);
 }
 
-/* Content of a constant, whose type is in the digest of types. */
-static bool add_constant(cleave_digest_state_t *state, const cleave_tensor_view_t *tensor) {
+bool cleave_blob_key_add_constant(cleave_digest_state_t *state, const cleave_tensor_view_t *tensor) {
   int64_t count = cleave_view_element_count(tensor);
   cleave_digest_t digest = {{0}};
   if (tensor->storage != CLEAVE_STORAGE_DENSE || count < 0) {
@@ -91,7 +90,8 @@ static bool digest_constants(const cleave_region_view_t *region, cleave_digest_t
   cleave_digest_state_t state;
   cleave_digest_start(&state);
   for (uint32_t k = 0; k < region->value_count; k++) {
-    if (region->values[k].tensor.data != NULL && !add_constant(&state, &region->values[k].tensor)) {
+    if (region->values[k].tensor.data != NULL &&
+        !cleave_blob_key_add_constant(&state, &region->values[k].tensor)) {
       return false;
     }
   }
@@ -104,7 +104,7 @@ static bool digest_constants(const cleave_region_view_t *region, cleave_digest_t
         for (int32_t d = 0; d < attribute->tensor->rank; d++) {
           add_word(&state, (uint64_t)attribute->tensor->dims[d]);
         }
-        if (!add_constant(&state, attribute->tensor)) {
+        if (!cleave_blob_key_add_constant(&state, attribute->tensor)) {
           return false;
         }
       }
@@ -157,33 +157,32 @@ static void add_escaped(cleave_text_t *key, const char *text) {
   }
 }
 
-static void add_line(cleave_text_t *key, const char *label, const char *text) {
+void cleave_blob_key_add_line(cleave_text_t *key, const char *label, const char *text) {
   cleave_text_format(key, "%s ", label);
   add_escaped(key, text);
   cleave_text_add(key, "\n");
 }
 
-static void add_digest(cleave_text_t *key, const char *label, cleave_digest_t digest) {
+void cleave_blob_key_add_digest(cleave_text_t *key, const char *label, cleave_digest_t digest) {
   cleave_text_format(key, "%s %016" PRIx64 "%016" PRIx64 "\n", label, digest.words[0], digest.words[1]);
 }
 
-static bool add_device(cleave_text_t *key, const cleave_program_request_t *request) {
+static bool add_device(cleave_text_t *key, const cleave_backend_handle_t *handle, uint32_t index) {
   cleave_device_t *device = NULL;
-  bool is_known =
-      cleave_device_acquire(request->handle, request->options->device, &device, NULL) == CLEAVE_OK;
-  add_line(key, "device", !is_known ? "" : device == NULL ? "host" : device->properties.name);
+  bool is_known = cleave_device_acquire(handle, index, &device, NULL) == CLEAVE_OK;
+  cleave_blob_key_add_line(key, "device", !is_known ? "" : device == NULL ? "host" : device->properties.name);
   cleave_device_release(device);
   return is_known;
 }
 
-static bool add_backend(cleave_text_t *key, const cleave_program_request_t *request) {
-  const cleave_backend_t *backend = request->handle->backend;
-  add_line(key, "backend", backend->name);
+bool cleave_blob_key_add_backend(cleave_text_t *key, const cleave_backend_handle_t *handle, uint32_t device) {
+  const cleave_backend_t *backend = handle->backend;
+  cleave_blob_key_add_line(key, "backend", backend->name);
   cleave_text_format(key, "interface %u.%u\n", (unsigned)backend->abi_major, (unsigned)backend->abi_minor);
-  add_line(key, "version", backend->version == NULL ? "" : backend->version);
-  add_digest(key, "code", cleave_registry_digest(request->handle));
-  cleave_text_format(key, "settings %" PRIx64 "\n", (uint64_t)atomic_load(request->handle->settings));
-  return add_device(key, request);
+  cleave_blob_key_add_line(key, "version", backend->version == NULL ? "" : backend->version);
+  cleave_blob_key_add_digest(key, "code", cleave_registry_digest(handle));
+  cleave_text_format(key, "settings %" PRIx64 "\n", (uint64_t)atomic_load(handle->settings));
+  return add_device(key, handle, device);
 }
 
 bool cleave_blob_key_build(const cleave_program_request_t *request, cleave_text_t *key) {
@@ -196,7 +195,7 @@ bool cleave_blob_key_build(const cleave_program_request_t *request, cleave_text_
   struct utsname machine;
   cleave_text_format(key, "cleave " CLEAVE_VERSION ", interface %d.%d, %s\n", CLEAVE_BACKEND_ABI_MAJOR,
                      CLEAVE_BACKEND_ABI_MINOR, uname(&machine) < 0 ? "" : machine.machine);
-  if (!add_backend(key, request)) {
+  if (!cleave_blob_key_add_backend(key, request->handle, options->device)) {
     return false;
   }
   cleave_text_format(key, "threads %d, profile %d\n", (int)options->threads, options->profile ? 1 : 0);
@@ -209,9 +208,9 @@ bool cleave_blob_key_build(const cleave_program_request_t *request, cleave_text_
   }
   cleave_text_format(key, "region %016" PRIx64 ", %u node%s\n", region->hash, (unsigned)region->node_count,
                      region->node_count == 1 ? "" : "s");
-  add_digest(key, "types", digest_types(region));
-  add_digest(key, "constants", constants);
-  add_line(key, "name", request->name);
+  cleave_blob_key_add_digest(key, "types", digest_types(region));
+  cleave_blob_key_add_digest(key, "constants", constants);
+  cleave_blob_key_add_line(key, "name", request->name);
   return !key->failed;
 }
 

@@ -23,10 +23,24 @@
 
 #include "backend/program/program_cache.h"
 #include "base/text.h"
+#include "system/digest.h"
 
 /* Appends the key of a request. False if the request has none (sparse constants), or without memory.
  * Thread-safe; constants are read once per version, those of mapped files never. */
 bool cleave_blob_key_build(const cleave_program_request_t *request, cleave_text_t *key);
+
+/* The pieces that keys of other things are made of. */
+
+/* The content of a constant, by itself or by where it lies; its type is left out. False: it has neither. */
+bool cleave_blob_key_add_constant(cleave_digest_state_t *state, const cleave_tensor_view_t *tensor);
+/* The lines of a backend, from its name to its device. False if the device cannot be had. */
+bool cleave_blob_key_add_backend(cleave_text_t *key, const cleave_backend_handle_t *handle, uint32_t device);
+/* A label and a text, in which what does not print is escaped. */
+void cleave_blob_key_add_line(cleave_text_t *key, const char *label, const char *text);
+void cleave_blob_key_add_digest(cleave_text_t *key, const char *label, cleave_digest_t digest);
+
+/* What the key of a plan begins with (runtime/plans/kept_plan.h), and of nothing else. */
+#define CLEAVE_BLOB_KEY_PLAN "plan\n"
 
 /* What follows `label` and a space in the line that begins with it: "mirror" for "version"; "" if there is
  * no such line. Length through *out_length. */

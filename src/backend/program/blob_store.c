@@ -19,6 +19,8 @@
 #include "backend/program/blob_seen.h"
 
 #define EXTENSION ".blob"
+#define PLAN_EXTENSION ".plan"
+_Static_assert(sizeof EXTENSION == sizeof PLAN_EXTENSION, "all names are of one length");
 
 enum { DIGITS = 32, ABANDONED_SECONDS = 3600 };
 
@@ -107,24 +109,33 @@ static char *join(const cleave_blob_store_t *store, const char *name) {
   return text.failed ? NULL : text.data;
 }
 
+static bool is_plan_key(const char *key) {
+  return strncmp(key, CLEAVE_BLOB_KEY_PLAN, sizeof CLEAVE_BLOB_KEY_PLAN - 1) == 0;
+}
+
+/* What happens without a file. */
+static const char *say_instead(const char *key) {
+  return is_plan_key(key) ? "the rules run" : "the region is compiled again";
+}
+
 /* Path of the file for a key; NULL without memory. */
 static char *find_path(const cleave_blob_store_t *store, const char *key) {
   char name[DIGITS + sizeof EXTENSION];
   cleave_digest_t digest = cleave_digest_bytes(key, strlen(key));
-  (void)snprintf(name, sizeof name, "%016" PRIx64 "%016" PRIx64 EXTENSION, digest.words[0], digest.words[1]);
+  (void)snprintf(name, sizeof name, "%016" PRIx64 "%016" PRIx64 "%s", digest.words[0], digest.words[1],
+                 is_plan_key(key) ? PLAN_EXTENSION : EXTENSION);
   return join(store, name);
 }
 
 /* ---- lists ---- */
 
-static bool is_blob(const char *name) {
-  return strspn(name, "0123456789abcdef") == DIGITS && strcmp(name + DIGITS, EXTENSION) == 0;
+static bool has_name(const char *name, const char *extension) {
+  return strspn(name, "0123456789abcdef") == DIGITS && strcmp(name + DIGITS, extension) == 0;
 }
 
 /* The small file beside a large one (blob_seen.h). */
 static bool is_seen(const char *name) {
-  return strspn(name, "0123456789abcdef") == DIGITS &&
-         strcmp(name + DIGITS, EXTENSION CLEAVE_BLOB_SEEN_EXTENSION) == 0;
+  return has_name(name, EXTENSION CLEAVE_BLOB_SEEN_EXTENSION);
 }
 
 static bool is_temporary(const char *name) {
@@ -177,7 +188,8 @@ static void remove_orphan(const char *path) {
 static cleave_status_t visit(const cleave_blob_store_t *store, const char *name, bool all,
                              cleave_blob_list_t *list, cleave_error_t *error) {
   struct stat info;
-  if (!is_blob(name) && !is_temporary(name) && !is_seen(name)) {
+  bool is_plan = has_name(name, PLAN_EXTENSION);
+  if (!is_plan && !has_name(name, EXTENSION) && !is_temporary(name) && !is_seen(name)) {
     return CLEAVE_OK;
   }
   char *path = join(store, name);
@@ -194,7 +206,8 @@ static cleave_status_t visit(const cleave_blob_store_t *store, const char *name,
   } else if (is_seen(name)) {
     remove_orphan(path);
   } else {
-    cleave_blob_entry_t entry = {.bytes = S_ISREG(info.st_mode) ? (uint64_t)info.st_size : 0,
+    cleave_blob_entry_t entry = {.is_plan = is_plan,
+                                 .bytes = S_ISREG(info.st_mode) ? (uint64_t)info.st_size : 0,
                                  .used_ns = used_ns(path, &info)};
     memcpy(entry.name, name, DIGITS + sizeof EXTENSION);
     status = cleave_array_reserve(list, 1, error);
@@ -301,8 +314,7 @@ bool cleave_blob_store_read(cleave_blob_store_t *store, const char *key, int32_t
   char *path = find_path(store, key);
   bool good = path != NULL && cleave_blob_read(path, &reading, out_blob, &exists, &error) == CLEAVE_OK;
   if (!good && exists) {
-    cleave_log(store->log, CLEAVE_LOG_WARNING, "%s: not used: %s; the region is compiled again", path,
-               error.message);
+    cleave_log(store->log, CLEAVE_LOG_WARNING, "%s: not used: %s; %s", path, error.message, say_instead(key));
   }
   cleave_free(path);
   return good;
@@ -312,8 +324,9 @@ void cleave_blob_store_refuse(cleave_blob_store_t *store, const char *key, const
   char *path = find_path(store, key);
   size_t length = 0;
   const char *backend = cleave_blob_key_find(key, "backend", &length);
-  cleave_log(store->log, CLEAVE_LOG_INFORMATION, "%s: refused by %.*s: %s; the region is compiled again",
-             path == NULL ? "a compiled region" : path, (int)length, backend, reason);
+  cleave_log(store->log, CLEAVE_LOG_INFORMATION, "%s: refused%s%.*s: %s; %s",
+             path == NULL ? "a kept file" : path, length > 0 ? " by " : "", (int)length, backend, reason,
+             say_instead(key));
   cleave_free(path);
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A folder of compiled regions, a file each (blob_file.h), named by the digest of its key (blob_key.h). Any
- * number of processes and threads may use it at once: files appear whole, by renaming, and whoever reads one
- * that another removes goes on reading it. The folder holds at most its limit in bytes: after a file was
- * added, those that were not used for the longest time go. Nothing in the folder is trusted, and nothing that
- * is wrong with it is an error: the log says it, and the region is compiled.
+ * A folder of compiled regions, and of plans, a file each (blob_file.h), named by the digest of its key
+ * (blob_key.h). Any number of processes and threads may use it at once: files appear whole, by renaming, and
+ * whoever reads one that another removes goes on reading it. The folder holds at most its limit in bytes:
+ * after a file was added, those that were not used for the longest time go. Nothing in the folder is trusted,
+ * and nothing that is wrong with it is an error: the log says it, and the region is compiled.
  */
 #ifndef CLEAVE_BACKEND_PROGRAM_BLOB_STORE_H
 #define CLEAVE_BACKEND_PROGRAM_BLOB_STORE_H
@@ -29,7 +29,7 @@ const char *cleave_blob_store_folder(const cleave_blob_store_t *store);
  * used. */
 bool cleave_blob_store_read(cleave_blob_store_t *store, const char *key, int32_t threads,
                             cleave_blob_t *out_blob);
-/* What is there for this key was refused by its backend: for the log. */
+/* What is there for this key was refused, by its backend or whoever reads it: for the log. */
 void cleave_blob_store_refuse(cleave_blob_store_t *store, const char *key, const char *reason);
 
 /* Keeps what `save` writes. */
@@ -43,6 +43,7 @@ void cleave_blob_store_write(cleave_blob_store_t *store, const char *key, cleave
 /* One file, for lists. */
 typedef struct cleave_blob_entry {
   char name[48];
+  bool is_plan; /* of runtime/plans/kept_plan.h; otherwise a compiled region */
   uint64_t bytes;
   int64_t used_ns; /* since 1970: when it was written or read last */
   char *key;       /* NULL: it has none that can be read. Owned */

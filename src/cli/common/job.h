@@ -26,7 +26,8 @@ typedef struct cleave_job_options {
   int64_t seed;
   int64_t script_seed; /* of what a model script draws; 0: its own */
   bool profile;
-  bool imperative; /* nodes of regions one by one on their backends */
+  bool imperative;  /* nodes of regions one by one on their backends */
+  bool keeps_plans; /* in the folder of compiled regions, and takes up the one that is there */
 } cleave_job_options_t;
 
 typedef struct cleave_job {
@@ -41,6 +42,7 @@ typedef struct cleave_job {
   cleave_session_t *session;               /* of several processes: of the stage of this one */
   const cleave_tensor_view_t *outputs;     /* of the model, where stages run; NULL: those of the session */
   const cleave_rules_listener_t *listener; /* is called for each file that partitioning reads; NULL: nobody */
+  bool plan_was_kept;                      /* no rule ran */
   double load_ms;                          /* reading the model, inference and folding */
   double bind_ms;                          /* inference again with the inputs' sizes */
   double rules_ms;                         /* loading rule files */

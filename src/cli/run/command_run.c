@@ -163,6 +163,7 @@ static cleave_status_t work(cleave_run_t *run, cleave_error_t *error) {
     return run_stage_work(run, error);
   }
   run->options.profile = run->profile_path != NULL;
+  run->options.keeps_plans = !run->rule_stats; /* which are of rules that run */
   CLEAVE_TRY(cleave_job_load(&run->job, &run->options, error));
   cleave_run_requests_keep(&run->requests, &run->job);
   CLEAVE_TRY(cleave_job_bind(&run->job, error));

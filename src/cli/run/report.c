@@ -82,7 +82,8 @@ void cleave_run_report_print(const cleave_run_t *run) {
                job->load_ms + job->bind_ms, job->partition_ms, job->rules_ms, job->compile_ms);
   const char *folder = cleave_common_session().blob_folder;
   if (folder != NULL) {
-    cleave_print(" (%u of %u programs from %s)", (unsigned)cleave_session_loaded_count(job->session),
+    cleave_print(" (%s%u of %u programs from %s)", job->plan_was_kept ? "the plan and " : "",
+                 (unsigned)cleave_session_loaded_count(job->session),
                  (unsigned)cleave_session_program_count(job->session), folder);
   }
   cleave_print("\n");
@@ -170,6 +171,7 @@ json_t *cleave_run_report_json(const cleave_run_t *run) {
   (void)json_object_set_new(json, "programs",
                             json_pack("{s:i, s:i}", "count", (int)cleave_session_program_count(job->session),
                                       "loaded", (int)cleave_session_loaded_count(job->session)));
+  (void)json_object_set_new(json, "plan_loaded", json_boolean(job->plan_was_kept));
   (void)json_object_set_new(json, "sizes", cleave_sizes_json(&job->inputs.sizes));
   cleave_report_plan_json(job->plan, json);
   (void)json_object_set_new(json, "check", json_checks(&run->data));

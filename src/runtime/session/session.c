@@ -14,10 +14,15 @@
 
 enum { MAX_THREADS = 1024, MAX_WORKERS = 64 };
 
-void cleave_session_enter(const cleave_session_t *session) {
+/* Around work of which at most `threads` threads are watched. */
+static void enter(const cleave_session_t *session, int32_t threads) {
   if (session->compile_options.threads > 1) {
-    cleave_contention_enter(session->compile_options.threads);
+    cleave_contention_enter(threads);
   }
+}
+
+void cleave_session_enter(const cleave_session_t *session) {
+  enter(session, session->compile_options.threads);
 }
 
 void cleave_session_leave(const cleave_session_t *session) {
@@ -152,7 +157,9 @@ static cleave_status_t create(cleave_session_t *session, const source_t *source,
   CLEAVE_TRY(bind_graph(session, graph, source, error));
   session->graph = session->bound != NULL ? session->bound : graph;
   session->plan = plan;
-  cleave_session_enter(session);
+  // Programs that were kept are made without OpenMP's threads. They would spin for milliseconds after they
+  // were asked for, on processors that a backend's own threads are to have.
+  enter(session, session->blobs != NULL ? 1 : session->compile_options.threads);
   cleave_status_t status = cleave_session_build(session, error);
   cleave_session_leave(session);
   CLEAVE_TRY(status);

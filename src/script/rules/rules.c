@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "script/rules/compile.h"
@@ -168,6 +169,10 @@ static const cleave_embedded_file_t *find_shipped(const char *path) {
   const char *extension = cleave_path_has_extension(path, ".lua") ? "" : ".lua";
   (void)snprintf(name, sizeof name, "rules/%s%s", path, extension);
   return cleave_embedded_find(name);
+}
+
+bool cleave_rules_are_shipped(const char *path) {
+  return access(path, F_OK) != 0 && find_shipped(path) != NULL;
 }
 
 /* A file, or one that is shipped. `load` has all but the text. */

@@ -32,6 +32,9 @@ CLEAVE_STATUS cleave_rules_load(cleave_context_t *context, const cleave_rule_sou
                                 const cleave_script_settings_t *settings,
                                 const cleave_rules_listener_t *listener, cleave_rules_t **out_rules,
                                 cleave_error_t *error);
+/* Does cleave_rules_load find the path among the files that come with cleave, because there is no file of
+ * this name? */
+bool cleave_rules_are_shipped(const char *path);
 /* A rule file that is built in, by its path in the source tree ("lua/cleave/gradients/all.lua"), wherever the
  * process runs, and with its options as they are declared. */
 CLEAVE_STATUS cleave_rules_load_embedded(cleave_context_t *context, const char *name,

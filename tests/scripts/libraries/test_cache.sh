@@ -115,6 +115,43 @@ LUA
     wait
     expect "several processes pack" "" "$(cat failures 2>/dev/null)"
     expect "and leave one file" 1 "$(ls -A packed | wc -l | tr -d ' ')"
+
+    # Plans of shipped rule files.
+    "$program" partition conv.lua --rules onednn -o conv.onnx >/dev/null
+    plan="$program run conv.onnx --rules onednn --repeat 1 --threads 1 --verify"
+    check "rules run once" 0 '(0 of 1 programs from plans)' $plan --cache plans
+    check "and their plan is kept" 0 '(the plan and 1 of 1 programs from plans)' $plan --cache plans
+    also "with the same values" 'all outputs match'
+    also "and the same report" 'product .*fuse on onednn'
+    check "as JSON" 0 '"plan_loaded": true' $plan --cache plans --json
+    check "a plan in the list" 0 '/plans: 1 compiled region, 1 plan, ' "$program" cache --cache plans
+    check "in JSON too" 0 '"plans": \[$' "$program" cache --cache plans --json
+    check "statistics are of rules that run" 0 '(1 of 1 programs from plans)' $plan --cache plans --rule-stats
+    check "another setting runs them" 0 ' (1 of 1 programs from plans)' $plan --cache plans --set precision=float32
+    check "another instruction set runs them" 0 ' (0 of 1 programs from plans)' env DNNL_MAX_CPU_ISA=SSE41 $plan --cache plans
+    mkdir own
+    cp -R "$2/rules/." own
+    check "files of people run" 0 ' ([01] of 1 programs from plans)' "$program" run conv.onnx \
+      --rules own/onednn.lua --repeat 1 --threads 1 --cache plans
+    for file in plans/*.plan; do
+      printf 'X' | dd of="$file" bs=1 seek=2000 conv=notrunc 2>/dev/null
+    done
+    check "a damaged one is not used" 0 'plan: not used: its content was changed after it was written; the rules run' $plan --cache plans --log warning
+    also "and the rules run" ' (1 of 1 programs from plans)'
+    check "which puts it right" 0 '(the plan and 1 of 1 programs from plans)' $plan --cache plans
+    check "cleared" 0 '0 compiled regions, 0 B' "$program" cache --cache plans --clear
+    expect "with the plans" "" "$(ls -A plans)"
+    cat >half.lua <<'LUA'
+local x = g.input("x", "float32", { 1, 8 })
+g.output("y", g.Mul(x, g.constant(FACTOR)))
+LUA
+    for factor in 0.5 0.25; do
+      sed "s/FACTOR/$factor/" half.lua >factor.lua
+      "$program" partition factor.lua --rules onednn -o factor.onnx >/dev/null
+      check "a model with $factor" 0 ' ([0-9]* of [0-9]* programs from factors)' \
+        "$program" run factor.onnx --rules onednn --repeat 1 --threads 1 --verify --cache factors
+      also "has its own plan" 'all outputs match'
+    done
     check "a full disk" 0 'not written' sh -c "(ulimit -f 8; $conv --cache little --log warning 2>&1) | cat"
     also "costs the cache alone" 'all outputs match'
   fi
