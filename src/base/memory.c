@@ -131,8 +131,12 @@ void *cleave_allocate_aligned(size_t bytes) {
 
 void cleave_memory_trim(void) {
 #ifdef __GLIBC__
-  enum { WORTH_IT = 4 << 20 }; /* free bytes; each stretch of pages that goes back stops all threads */
-  if (!has_allocator && mallinfo2().fordblks >= WORTH_IT) {
+  bool is_worth_it = true; /* each stretch of pages that goes back stops all threads */
+#if __GLIBC_PREREQ(2, 33)
+  enum { FREE_BYTES = 4 << 20 };
+  is_worth_it = mallinfo2().fordblks >= FREE_BYTES;
+#endif
+  if (!has_allocator && is_worth_it) {
     (void)malloc_trim(0);
   }
 #endif

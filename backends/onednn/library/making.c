@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// One lock, which nobody holds while oneDNN generates code. Primitives are known by their numbers, since the
+// list moves as it grows.
 #include "onednn/library/making.h"
 
 #include <omp.h>

@@ -171,8 +171,7 @@ cleave_status_t onednn_plan_init(onednn_plan_t *plan, const onednn_analysis_t *a
   plan->stream = stream;
   plan->bindings = kernel_arena_allocate(plan->arena, plan->region->value_count, sizeof(onednn_binding_t));
   plan->formed = kernel_arena_allocate(plan->arena, analysis->kernel_count, sizeof(bool));
-  plan->left = kernel_arena_allocate(plan->arena, 2, sizeof(uintptr_t));
-  if (plan->bindings == NULL || plan->formed == NULL || plan->left == NULL) {
+  if (plan->bindings == NULL || plan->formed == NULL) {
     return onednn_plan_out_of_memory(plan);
   }
   // The exact form of a program is not tuned.

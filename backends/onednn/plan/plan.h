@@ -158,7 +158,8 @@ typedef struct onednn_plan {
   uint32_t scratch_buffer; /* that the scratch holds, or CLEAVE_INDEX_NONE */
   size_t persistent_bytes;
   const onednn_image_t *image; /* constants that an earlier process has packed, or NULL */
-  uintptr_t *left;             /* begin and end of constants whose memory is still to be let go; 0, 0: none */
+  uintptr_t left_begin;        /* of constants whose memory is still to be let go, */
+  uintptr_t left_end;          /* and what lies between them; 0: none */
   onednn_packing_t *packings;  /* in the order in which they were asked for */
   uint32_t packing_count;
   uint32_t packing_capacity;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* With an image, constants that are made are no larger. */
 static const size_t rest_bytes = 256 << 10;
 
 void *onednn_plan_take(onednn_plan_t *plan, size_t bytes, onednn_slab_t **out_slab) {
@@ -42,12 +43,12 @@ cleave_status_t onednn_plan_reserve_scratch(onednn_plan_t *plan, size_t bytes) {
   return CLEAVE_OK;
 }
 
-void onednn_plan_leave(const onednn_plan_t *plan, const void *data, size_t bytes) {
+void onednn_plan_leave(onednn_plan_t *plan, const void *data, size_t bytes) {
   // With an image there are only small ones, and each call stops all threads of the process.
   if (plan->image != NULL && bytes <= rest_bytes) {
     uintptr_t begin = (uintptr_t)data;
-    plan->left[0] = plan->left[1] == 0 || begin < plan->left[0] ? begin : plan->left[0];
-    plan->left[1] = begin + bytes > plan->left[1] ? begin + bytes : plan->left[1];
+    plan->left_begin = plan->left_end == 0 || begin < plan->left_begin ? begin : plan->left_begin;
+    plan->left_end = begin + bytes > plan->left_end ? begin + bytes : plan->left_end;
   } else if (plan->host->constant_packed != NULL) {
     plan->host->constant_packed(data, bytes);
   }
@@ -55,19 +56,19 @@ void onednn_plan_leave(const onednn_plan_t *plan, const void *data, size_t bytes
 
 // Those that wait, and what lies between them: of that, nothing has been read yet but what is used where it
 // lies.
-static void leave_waiting(const onednn_plan_t *plan) {
-  if (plan->left[1] != 0 && plan->host->constant_packed != NULL) {
-    plan->host->constant_packed((const void *)plan->left[0], plan->left[1] - plan->left[0]);
+static void leave_waiting(onednn_plan_t *plan) {
+  if (plan->left_end != 0 && plan->host->constant_packed != NULL) {
+    plan->host->constant_packed((const void *)plan->left_begin, plan->left_end - plan->left_begin);
   }
-  plan->left[0] = 0;
-  plan->left[1] = 0;
+  plan->left_begin = 0;
+  plan->left_end = 0;
 }
 
 static size_t bytes_of(const cleave_value_view_t *constant) {
   return (size_t)cleave_view_element_count(&constant->tensor) * cleave_dtype_size(constant->tensor.dtype);
 }
 
-void onednn_plan_leave_source(const onednn_plan_t *plan, uint32_t index) {
+void onednn_plan_leave_source(onednn_plan_t *plan, uint32_t index) {
   const cleave_value_view_t *source = plan->buffers[index].source;
   if (source != NULL) {
     onednn_plan_leave(plan, source->tensor.data, bytes_of(source));
@@ -80,7 +81,7 @@ void onednn_fill_floats(const void *context, float *out) {
 }
 
 // Copies of the model's constants are made part by part, too.
-static void fill(const onednn_plan_t *plan, const onednn_buffer_t *buffer, float *out) {
+static void fill(onednn_plan_t *plan, const onednn_buffer_t *buffer, float *out) {
   enum { PART = 4 << 20 };
   if (buffer->source == NULL || buffer->fill != onednn_fill_floats) {
     buffer->fill(buffer->fill_context, out);
@@ -167,7 +168,7 @@ static cleave_status_t leave_slab(onednn_plan_t *plan, uint32_t index) {
 
 // Constants that no buffer stands for were read for scales and the like, and the system mapped much of the
 // file around them.
-static cleave_status_t leave_rest(const onednn_plan_t *plan) {
+static cleave_status_t leave_rest(onednn_plan_t *plan) {
   const cleave_value_view_t *values = plan->region->values;
   uint32_t count = plan->analysis->expansion.given_values;
   bool *has_buffer = kernel_arena_allocate(plan->arena, count, sizeof(*has_buffer));

@@ -17,11 +17,11 @@ void *onednn_plan_take(onednn_plan_t *plan, size_t bytes, onednn_slab_t **out_sl
 CLEAVE_MUST_USE cleave_status_t onednn_plan_reserve_scratch(onednn_plan_t *plan, size_t bytes);
 
 /* Tells cleave that these bytes of a constant of the model have been packed, as below. */
-void onednn_plan_leave(const onednn_plan_t *plan, const void *data, size_t bytes);
+void onednn_plan_leave(onednn_plan_t *plan, const void *data, size_t bytes);
 
 /* Tells cleave that the constant of the model behind the buffer has been packed
  * (cleave_host_t.constant_packed). */
-void onednn_plan_leave_source(const onednn_plan_t *plan, uint32_t buffer);
+void onednn_plan_leave_source(onednn_plan_t *plan, uint32_t buffer);
 
 /* The fill function of a copy of a constant of the model, which is `context`. */
 void onednn_fill_floats(const void *context, float *out);

@@ -105,10 +105,4 @@ CLEAVE_STATUS cleave_job_add_session(const cleave_job_t *job, cleave_session_t *
                                      cleave_error_t *error);
 void cleave_job_deinit(cleave_job_t *job);
 
-/* Peak resident memory of the process in MiB. */
-double cleave_job_peak_rss(void);
-/* What of that the program and its libraries are themselves at the moment, code, tables and relocations, in
- * MiB. Takes about a millisecond. */
-double cleave_job_code_rss(void);
-
 #endif /* CLEAVE_CLI_COMMON_JOB_H */

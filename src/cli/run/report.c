@@ -8,6 +8,7 @@
 #include "cli/common/common.h"
 #include "cli/common/output.h"
 #include "cli/report/report.h"
+#include "system/resident.h"
 #include "system/threads.h"
 
 static double quantile(const cleave_run_t *run, double share) {
@@ -111,7 +112,7 @@ void cleave_run_report_print(const cleave_run_t *run) {
                                             memory.dynamic_bytes + memory.workspace_bytes),
                                    bytes[1], sizeof bytes[1]),
                cleave_output_bytes((double)memory.persistent_bytes, bytes[2], sizeof bytes[2]),
-               cleave_job_peak_rss());
+               cleave_resident_peak());
   cleave_report_devices(job->session);
   if (run->profile_path != NULL) {
     cleave_report_profile(&run->profile, run->profile_path);
@@ -159,11 +160,11 @@ json_t *cleave_run_report_json(const cleave_run_t *run) {
       job->load_ms, "bind_ms", job->bind_ms, "rules_ms", job->rules_ms, "partition_ms", job->partition_ms,
       "compile_ms", job->compile_ms, "first_ms", run->first_ms, "median_ms", quantile(run, 0.5), "min_ms",
       run->times.count == 0 ? 0.0 : run->times.items[0], "p90_ms", quantile(run, 0.9), "mean_ms",
-      cleave_times_mean(run->times.items, run->times.count), "peak_rss_mb", cleave_job_peak_rss());
+      cleave_times_mean(run->times.items, run->times.count), "peak_rss_mb", cleave_resident_peak());
   if (json == NULL) {
     return NULL;
   }
-  (void)json_object_set_new(json, "code_rss_mb", json_real(cleave_job_code_rss()));
+  (void)json_object_set_new(json, "code_rss_mb", json_real(cleave_resident_code()));
   (void)json_object_set_new(json, "runs", json_integer((json_int_t)run->times.count));
   (void)json_object_set_new(json, "threads", json_integer(thread_count(run)));
   (void)json_object_set_new(json, "requests", cleave_run_requests_json(&run->requests, thread_count(run)));

@@ -6,6 +6,7 @@
 #include "cli/report/report.h"
 #include "cli/run/processes.h"
 #include "system/clock.h"
+#include "system/resident.h"
 
 bool cleave_run_stages_exist(const cleave_run_stages_t *stages) {
   return stages->communicator != NULL && stages->communicator->count > 1;
@@ -83,7 +84,7 @@ cleave_status_t cleave_run_stages_gather(cleave_run_stages_t *stages, const clea
                              .waited_ms = stage->waited_ms / runs,
                              .sent_bytes = sent,
                              .packed_bytes = (double)cleave_session_memory(job->session).persistent_bytes,
-                             .peak_mb = cleave_job_peak_rss()};
+                             .peak_mb = cleave_resident_peak()};
   return cleave_communicator_sum(communicator, CLEAVE_DTYPE_F64, stages->processes,
                                  (int64_t)communicator->count * NUMBERS, error);
 }

@@ -269,8 +269,8 @@ typedef struct cleave_host {
 
   /* The library has a form of its own of these bytes of a constant, and does not expect to read them again
    * soon: cleave may let go of the memory behind them, if it can have them back from the model's file. They
-   * stay valid and as they were. Any part of a constant's data, or all between parts of several in one file;
-   * at any time, from any thread. */
+   * stay valid and as they were. Any part of a constant's data, or all between parts of several; at any time,
+   * from any thread. */
   void (*constant_packed)(const void *data, size_t bytes);
 } cleave_host_t;
 

@@ -5,6 +5,9 @@
 #define _GNU_SOURCE  // environ
 #include "runtime/plans/kept_plan.h"
 
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <cpuid.h>
+#endif
 #include <inttypes.h>
 #include <lua.h>
 #include <string.h>
@@ -133,15 +136,19 @@ static void add_request(cleave_text_t *key, const cleave_partition_request_t *re
  * more, or less, on another one. */
 static void add_processor(cleave_text_t *key) {
 #if defined(__x86_64__) && defined(__GNUC__)
-#define SUPPORTS(name) (__builtin_cpu_supports(name) ? " " name : "")
-  __builtin_cpu_init();
-  cleave_text_format(key, "processor%s%s%s%s%s%s%s%s%s%s\n", SUPPORTS("sse4.1"), SUPPORTS("avx2"),
-                     SUPPORTS("fma"), SUPPORTS("avx512f"), SUPPORTS("avx512bw"), SUPPORTS("avx512dq"),
-                     SUPPORTS("avx512vl"), SUPPORTS("avx512vnni"), SUPPORTS("avx512bf16"),
-                     SUPPORTS("avxvnni"));
-  cleave_text_format(key, "and%s%s%s%s\n", SUPPORTS("avx512fp16"), SUPPORTS("amx-tile"), SUPPORTS("amx-int8"),
-                     SUPPORTS("amx-bf16"));
-#undef SUPPORTS
+  unsigned first[4] = {0};   /* registers a to d; b has the number of this processor */
+  unsigned seventh[4] = {0}; /* AVX2 and what came after it */
+  unsigned more[4] = {0};
+  unsigned enabled = 0; /* registers that the system saves */
+  (void)__get_cpuid(1, &first[0], &first[1], &first[2], &first[3]);
+  (void)__get_cpuid_count(7, 0, &seventh[0], &seventh[1], &seventh[2], &seventh[3]);
+  (void)__get_cpuid_count(7, 1, &more[0], &more[1], &more[2], &more[3]);
+  if ((first[2] & bit_OSXSAVE) != 0) {
+    unsigned high;
+    __asm__("xgetbv" : "=a"(enabled), "=d"(high) : "c"(0));
+  }
+  cleave_text_format(key, "processor %x %x, %x %x %x, %x %x, %x\n", first[2], first[3], seventh[1],
+                     seventh[2], seventh[3], more[0], more[3], enabled);
 #else
   cleave_text_format(key, "processor %lx %lx\n", getauxval(AT_HWCAP), getauxval(AT_HWCAP2));
 #endif
