@@ -49,6 +49,14 @@ for command in run partition inspect conform version; do
   check "explains $command" 0 '^options:' "$program" help $command
 done
 
+# docs/commands.md has every option, and no other (--bind-to and --map-by are options of mpirun).
+for command in $("$program" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
+  "$program" $command --help | sed -n 's/^  [-, a-z]\{4\}--\([a-z0-9-]*\).*/\1/p'
+done | sort -u >options
+grep -o '[^a-z0-9-]--[a-z][a-z0-9-]*' "$source/docs/commands.md" | sed 's/.*--//' | grep -vx 'bind-to\|map-by' | sort -u >documented
+check "documents every option" 1 '' grep -vxF -f documented options
+check "documents no other option" 1 '' grep -vxF -f options documented
+
 # Wrong usage: exit status 2, one line.
 check "wants a command" 2 'expected a command' "$program"
 check "knows its commands" 2 "command 'rum' is unknown (did you mean 'run'?)" "$program" rum
