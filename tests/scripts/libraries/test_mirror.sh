@@ -100,6 +100,7 @@ check "weights beyond a device" 0 "its weights have [0-9]* bytes, a device has 4
 
 check "profile" 0 "mirror" "$program" run model.lua --load "$library" --rules mirror --threads 1 --repeat 1 \
   --profile trace.json
+check "verify without rules" 0 "mirror  *region .* match$" "$program" verify model.lua --load "$library" --device mirror:1
 check "verify" 0 "island" "$program" verify model.lua --load "$library" --rules mirror --threads 1
 
 for round in first second; do
