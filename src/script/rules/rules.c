@@ -171,6 +171,22 @@ static const cleave_embedded_file_t *find_shipped(const char *path) {
   return cleave_embedded_find(name);
 }
 
+/* The shipped rule file whose name is almost this one: " (did you mean 'onednn'?)", or "". */
+static const char *resemble_shipped(const char *path, cleave_nearest_t *nearest) {
+  enum { MAX_DISTANCE = 2 };
+  char names[2][64] = {""};
+  for (const cleave_embedded_file_t *file = cleave_embedded_files; file->name != NULL; file++) {
+    if (strncmp(file->name, "rules/", 6) == 0 && strchr(file->name + 6, '/') == NULL) {
+      (void)snprintf(names[0], sizeof names[0], "%.*s", (int)strcspn(file->name + 6, "."), file->name + 6);
+      cleave_nearest_offer(nearest, path, names[0]);
+      if (nearest->name == names[0]) {
+        nearest->name = memcpy(names[1], names[0], sizeof names[1]);
+      }
+    }
+  }
+  return nearest->distance <= MAX_DISTANCE ? cleave_nearest_hint(nearest) : "";
+}
+
 bool cleave_rules_are_shipped(const char *path) {
   return access(path, F_OK) != 0 && find_shipped(path) != NULL;
 }
@@ -193,7 +209,9 @@ static cleave_status_t load_path(const char *path, load_t *load, cleave_rules_t 
     return load_rules(shipped->name, load, out_rules, error);
   }
   if (status != CLEAVE_OK) {
-    return cleave_error_set(error, status, "%s", reading.message);
+    cleave_nearest_t nearest = {0};
+    return cleave_error_set(error, status, "%s%s", reading.message,
+                            status == CLEAVE_ERROR_IO ? resemble_shipped(path, &nearest) : "");
   }
   load->source = CLEAVE_INCLUDE_FILES;
   load->text = (const char *)cleave_file_data(file);

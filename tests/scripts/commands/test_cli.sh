@@ -67,6 +67,8 @@ check "wants a value" 2 "option '--rules' needs a value: FILE" "$program" run ti
 check "wants a number" 2 "option '--repeat': expected a whole number, found 'many'" "$program" run tiny.lua --repeat many
 check "wants a number" 2 "option '--rtol': expected a number that is not negative, found '-1'" "$program" run tiny.lua --rtol -1
 check "takes no value" 2 "option '--json' takes no value" "$program" run tiny.lua --json=yes
+check "names the rule file that was meant" 1 "pointwize: cannot open: No such file or directory (did you mean 'pointwise'?)" \
+  "$program" run tiny.lua --rules pointwize
 check "wants rules" 2 'expected --rules FILE' "$program" partition tiny.lua
 check "knows opsets" 2 "option '--opset': expected 13 to 24, found 9" "$program" partition tiny.lua --rules rules.lua --opset 9
 "$program" run tiny.lua --rulez >out 2>&1
