@@ -122,20 +122,6 @@ static void run_load(lua_State *state, void *context) {
   lua_gc(state, LUA_GCRESTART);
 }
 
-/* Lints read the source again. */
-static cleave_status_t keep_text(cleave_rules_t *rules, const load_t *load, cleave_error_t *error) {
-  const cleave_script_t *script = rules->script;
-  rules->text = cleave_arena_copy_text(&rules->arena, load->text, load->length);
-  rules->length = load->length;
-  rules->files = cleave_arena_allocate(&rules->arena, CLEAVE_SCRIPT_FILE_LIMIT, sizeof *rules->files);
-  CLEAVE_TRY_MEMORY(rules->text != NULL && rules->files != NULL, error);
-  rules->file_count = load->source == CLEAVE_INCLUDE_FILES ? script->file_count : 0;
-  for (uint32_t k = 0; k < rules->file_count; k++) {
-    rules->files[k] = script->files[k].path;
-  }
-  return CLEAVE_OK;
-}
-
 static cleave_status_t load_rules(const char *name, load_t *load, cleave_rules_t **out_rules,
                                   cleave_error_t *error) {
   *out_rules = NULL;
@@ -153,7 +139,9 @@ static cleave_status_t load_rules(const char *name, load_t *load, cleave_rules_t
     rules->script->include = NULL; /* an error left run_text */
     cleave_script_set_rule(rules->script, NULL, NULL, 0);
   }
-  CLEAVE_THEN(status, keep_text(rules, load, error));
+  rules->text = cleave_arena_copy_text(&rules->arena, load->text, load->length); /* for lints */
+  rules->length = load->length;
+  CLEAVE_THEN(status, rules->text != NULL ? CLEAVE_OK : cleave_error_out_of_memory(error));
   CLEAVE_TRY_OR(status, cleave_rules_destroy(rules));
   *out_rules = rules;
   return CLEAVE_OK;
@@ -256,11 +244,6 @@ cleave_status_t cleave_rules_load_embedded(cleave_context_t *context, const char
                  .shipped = file,
                  .source = CLEAVE_INCLUDE_EMBEDDED};
   return load_rules(file->name, &load, out_rules, error);
-}
-
-const char *const *cleave_rules_files(const cleave_rules_t *rules, uint32_t *out_count) {
-  *out_count = rules->file_count;
-  return rules->files;
 }
 
 const cleave_ruleset_t *cleave_rules_rulesets(const cleave_rules_t *rules, uint32_t *out_count) {
