@@ -115,8 +115,8 @@ static int set_option(cleave_arguments_t *arguments, const cleave_option_t *opti
     case CLEAVE_OPTION_INT:
       if (!read_int(value, option->target)) {
         return cleave_arguments_fail(arguments->command->name,
-                                     "option '--%s': expected a whole number, found '%s'", option->name,
-                                     value);
+                                     "option '--%s': expected a whole number from 0, found '%s'",
+                                     option->name, value);
       }
       return CLEAVE_EXIT_OK;
     case CLEAVE_OPTION_NUMBER:

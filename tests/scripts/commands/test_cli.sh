@@ -64,7 +64,7 @@ check "wants a model" 2 'cleave run: expected MODEL' "$program" run
 check "takes one model" 2 "unexpected argument 'other.lua'" "$program" run tiny.lua other.lua
 check "knows its options" 2 "option '--rulez' is unknown (did you mean '--rules'?)" "$program" run tiny.lua --rulez=x
 check "wants a value" 2 "option '--rules' needs a value: FILE" "$program" run tiny.lua --rules
-check "wants a number" 2 "option '--repeat': expected a whole number, found 'many'" "$program" run tiny.lua --repeat many
+check "wants a number" 2 "option '--repeat': expected a whole number from 0, found 'many'" "$program" run tiny.lua --repeat many
 check "wants a number" 2 "option '--rtol': expected a number that is not negative, found '-1'" "$program" run tiny.lua --rtol -1
 check "takes no value" 2 "option '--json' takes no value" "$program" run tiny.lua --json=yes
 check "names the rule file that was meant" 1 "pointwize: cannot open: No such file or directory (did you mean 'pointwise'?)" \
