@@ -36,6 +36,11 @@ local WORD = {
   __newindex = function()
     host.fail(0, "a rule cannot be changed")
   end,
+  -- What unpacks a ruleset that another file returned would find nothing.
+  __len = function(word)
+    host.fail(0, ("a %s has no length: only a plain list of rules can be unpacked")
+      :format(descriptions[word].kind))
+  end,
   __tostring = function(word)
     return descriptions[word].kind
   end,

@@ -138,7 +138,7 @@ static bool half_call_init(half_call_t *half, const cpu_call_t *call, cpu_carver
   half->call.outputs = half->outputs;
   for (uint32_t k = 0; k < call->input_count; k++) {
     half->inputs[k] = call->inputs[k];
-    if (call->inputs[k] != NULL && cpu_nn_is_half(call->inputs[k]->dtype)) {
+    if (call->inputs[k] != NULL && cpu_dtype_is_short_float(call->inputs[k]->dtype)) {
       half->tensors[k] = *call->inputs[k];
       half->tensors[k].dtype = CLEAVE_DTYPE_F32;
       half->tensors[k].data = cpu_nn_carve(carver, call->inputs[k]->count, sizeof(float));
@@ -147,7 +147,7 @@ static bool half_call_init(half_call_t *half, const cpu_call_t *call, cpu_carver
   }
   for (uint32_t k = 0; k < call->output_count; k++) {
     half->outputs[k] = call->outputs[k];
-    if (call->outputs[k] != NULL && cpu_nn_is_half(call->outputs[k]->dtype)) {
+    if (call->outputs[k] != NULL && cpu_dtype_is_short_float(call->outputs[k]->dtype)) {
       cpu_tensor_t *tensor = &half->tensors[MAX_TENSORS + k];
       *tensor = *call->outputs[k];
       tensor->dtype = CLEAVE_DTYPE_F32;
@@ -211,7 +211,7 @@ cleave_status_t cpu_nn_run_float(const cpu_call_t *call, cleave_message_t *messa
   if (dtype == CLEAVE_DTYPE_F64) {
     return f64(call, message);
   }
-  if (cpu_nn_is_half(dtype)) {
+  if (cpu_dtype_is_short_float(dtype)) {
     return half_run(call, message, f32);
   }
   return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input %u of dtype %s is not supported", input,
@@ -236,7 +236,7 @@ size_t cpu_nn_scratch_float(const cpu_call_t *call, uint32_t input, cpu_scratch_
   if (tensor == NULL) {
     return 0;
   }
-  if (cpu_nn_is_half(tensor->dtype)) {
+  if (cpu_dtype_is_short_float(tensor->dtype)) {
     return half_scratch(call, f32);
   }
   cpu_scratch_fn_t inner = tensor->dtype == CLEAVE_DTYPE_F64 ? f64 : f32;

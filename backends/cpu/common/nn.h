@@ -10,6 +10,7 @@
 #define CLEAVE_CPU_NN_H
 
 #include "cpu/common/kernel.h"
+#include "kernels/convert.h"
 
 #define CPU_CONCAT_(a, b) a##_##b
 #define CPU_CONCAT(a, b) CPU_CONCAT_(a, b)
@@ -20,12 +21,8 @@
 typedef cleave_status_t (*cpu_run_fn_t)(const cpu_call_t *call, cleave_message_t *message);
 typedef size_t (*cpu_scratch_fn_t)(const cpu_call_t *call);
 
-static inline bool cpu_nn_is_half(cleave_dtype_t dtype) {
-  return dtype == CLEAVE_DTYPE_F16 || dtype == CLEAVE_DTYPE_BF16;
-}
-
 static inline bool cpu_nn_is_float(cleave_dtype_t dtype) {
-  return dtype == CLEAVE_DTYPE_F32 || dtype == CLEAVE_DTYPE_F64 || cpu_nn_is_half(dtype);
+  return dtype == CLEAVE_DTYPE_F32 || dtype == CLEAVE_DTYPE_F64 || cpu_dtype_is_short_float(dtype);
 }
 
 /* Refuses a node whose input `index` is left out or not of a float type (f32, f64, f16, bf16). */

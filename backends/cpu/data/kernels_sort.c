@@ -136,7 +136,7 @@ static void sort_rows(void *context, int64_t begin, int64_t end) {
 static cleave_status_t sort_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
   sort_state_t *sort = state;
   cleave_dtype_t dtype = cpu_input_dtype(prepare, 0);
-  if (!cpu_nn_is_half(dtype) && ranks_of(dtype) == NULL) {
+  if (!cpu_dtype_is_short_float(dtype) && ranks_of(dtype) == NULL) {
     return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input of dtype %s is not supported",
                        cpu_dtype_name(dtype));
   }

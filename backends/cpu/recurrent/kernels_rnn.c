@@ -192,7 +192,7 @@ static cleave_status_t rnn_pack(const cpu_call_t *call, void *opaque, const cpu_
   cleave_dtype_t dtype = call->inputs[RNN_W]->dtype;
   cpu_recurrent_sizes_t sizes;
   if (!is_constant(call, RNN_W) || !is_constant(call, RNN_R) || !is_constant(call, RNN_B) ||
-      !is_constant(call, RNN_PEEPHOLES) || cpu_nn_is_half(dtype)) {
+      !is_constant(call, RNN_PEEPHOLES) || cpu_dtype_is_short_float(dtype)) {
     return CLEAVE_OK;
   }
   CPU_TRY(check_weights(call, &sizes, message));

@@ -104,9 +104,6 @@ CLEAVE_MUST_USE cleave_status_t onednn_step_result(onednn_plan_t *plan, const on
                                                    uint32_t value, const onednn_layout_t *layout,
                                                    const onednn_tensor_t *sum, onednn_tensor_t *out);
 
-/* Is the post an activation of the kernels for AVX-512, and which? wide.c. */
-bool onednn_takes_activation(const onednn_post_t *post, kernel_activation_t *activation);
-
 /* Adds the steps and binds the result of the kernel. */
 CLEAVE_MUST_USE cleave_status_t onednn_emit_winograd(onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                                      const onednn_step_request_t *request);

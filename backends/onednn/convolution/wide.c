@@ -30,7 +30,8 @@ static bool is_known_order(const onednn_layout_t *layout) {
   return onednn_layout_equal(layout, &blocked) || onednn_layout_equal(layout, &last);
 }
 
-bool onednn_takes_activation(const onednn_post_t *post, kernel_activation_t *activation) {
+/* Is the post an activation of the kernels for AVX-512, and which? */
+static bool takes_activation(const onednn_post_t *post, kernel_activation_t *activation) {
   *activation = (kernel_activation_t){.low = -INFINITY, .high = INFINITY};
   if (post->kind != ONEDNN_POST_ELTWISE) {
     return false;
@@ -61,7 +62,7 @@ bool onednn_takes_activation(const onednn_post_t *post, kernel_activation_t *act
 static bool takes_all_posts(const onednn_plan_t *plan, const onednn_step_request_t *request) {
   kernel_activation_t unused;
   uint32_t taken = onednn_adds_image(plan, request) ? 1 : 0;
-  taken += taken < request->post_count && onednn_takes_activation(&request->posts[taken], &unused) ? 1 : 0;
+  taken += taken < request->post_count && takes_activation(&request->posts[taken], &unused) ? 1 : 0;
   return taken == request->post_count;
 }
 
@@ -95,7 +96,7 @@ static bool pays(const onednn_plan_t *plan, const onednn_step_request_t *request
   kernel_activation_t activation;
   bool adds = onednn_adds_image(plan, request);
   bool acts = request->post_count > (adds ? 1U : 0U) &&
-              onednn_takes_activation(&request->posts[adds ? 1 : 0], &activation) &&
+              takes_activation(&request->posts[adds ? 1 : 0], &activation) &&
               activation.kind != KERNEL_BOUNDS;
   int64_t pixels = request->shape.dims[2] * request->shape.dims[3];
   bool is_blocked = !onednn_layout_is_strided(&request->source.layout);
@@ -261,7 +262,7 @@ cleave_status_t onednn_emit_wide(onednn_plan_t *plan, const onednn_kernel_t *ker
   }
   kernel_activation_t *activation =
       context->is_depthwise ? &context->depthwise.activation : &context->wide.activation;
-  bool acts = taken < request->post_count && onednn_takes_activation(&request->posts[taken], activation);
+  bool acts = taken < request->post_count && takes_activation(&request->posts[taken], activation);
   onednn_tensor_t result;
   ONEDNN_TRY(onednn_step_result(plan, request, kernel->output, &layout, sum, &result));
   arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_DST, .tensor = result};

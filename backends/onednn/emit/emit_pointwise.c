@@ -169,15 +169,6 @@ static cleave_status_t binary_arguments(onednn_plan_t *plan, void *opaque,
 
 // Are there channels that only fill a block? oneDNN 2.6's binary primitive then writes over numbers that it
 // has yet to read, so its result needs memory of its own; and in blocks of 8 it loses its posts.
-static bool is_padded(const onednn_layout_t *layout) {
-  for (int d = 0; d < layout->ndims; d++) {
-    if (layout->padded_dims[d] != layout->dims[d]) {
-      return true;
-    }
-  }
-  return false;
-}
-
 static bool has_short_blocks(const onednn_layout_t *layout) {
   return layout->format_kind == dnnl_blocked && layout->format_desc.blocking.inner_nblks > 0 &&
          layout->format_desc.blocking.inner_blks[0] != 16;
@@ -191,10 +182,10 @@ static cleave_status_t align(onednn_plan_t *plan, onednn_request_t *request, bin
   onednn_shape_t mapped;
   onednn_layout_t layout;
   *possible = true;
-  if (plain || (is_padded(&context->left.layout) && has_short_blocks(&context->left.layout))) {
+  if (plain || (onednn_layout_is_padded(&context->left.layout) && has_short_blocks(&context->left.layout))) {
     ONEDNN_TRY(onednn_plan_plain(plan, &context->left, &context->left));
   }
-  request->in_place = is_padded(&context->left.layout) ? NULL : &context->left;
+  request->in_place = onednn_layout_is_padded(&context->left.layout) ? NULL : &context->left;
   ONEDNN_TRY(prepare(plan, &context->left, operands, count, &request->kernel_shape));
   request->result = context->left.layout;
   if (!onednn_broadcast_shape(&right_shape, &request->shape, &request->kernel_shape, &mapped)) {

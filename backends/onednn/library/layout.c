@@ -157,7 +157,7 @@ static int loops_of(const onednn_layout_t *layout, int d, loop_t *loops) {
   return kept;
 }
 
-static bool is_padded(const onednn_layout_t *layout) {
+bool onednn_layout_is_padded(const onednn_layout_t *layout) {
   for (int d = 0; d < layout->ndims; d++) {
     if (layout->padded_dims[d] != layout->dims[d]) {
       return true;
@@ -171,8 +171,8 @@ bool onednn_layout_equal(const onednn_layout_t *a, const onednn_layout_t *b) {
     return true;
   }
   if (a->format_kind != dnnl_blocked || b->format_kind != dnnl_blocked || a->ndims != b->ndims ||
-      a->data_type != b->data_type || is_padded(a) || is_padded(b) || onednn_layout_has_extra(a) ||
-      onednn_layout_has_extra(b)) {
+      a->data_type != b->data_type || onednn_layout_is_padded(a) || onednn_layout_is_padded(b) ||
+      onednn_layout_has_extra(a) || onednn_layout_has_extra(b)) {
     return false;
   }
   for (int d = 0; d < a->ndims; d++) {
@@ -205,7 +205,8 @@ bool onednn_layout_is_strided(const onednn_layout_t *layout) {
 
 bool onednn_layout_is_dense(const onednn_layout_t *layout) {
   onednn_shape_t shape = onednn_layout_shape(layout);
-  return layout->format_kind == dnnl_blocked && !is_padded(layout) && !onednn_layout_has_extra(layout) &&
+  return layout->format_kind == dnnl_blocked && !onednn_layout_is_padded(layout) &&
+         !onednn_layout_has_extra(layout) &&
          onednn_md_bytes(layout) == (size_t)onednn_shape_count(&shape) * onednn_layout_element(layout);
 }
 
@@ -217,7 +218,7 @@ bool onednn_layout_reshape(const onednn_layout_t *layout, const onednn_shape_t *
     *out = onednn_layout_typed(out, layout->data_type);
     return true;
   }
-  return layout->format_kind == dnnl_blocked && !is_padded(layout) &&
+  return layout->format_kind == dnnl_blocked && !onednn_layout_is_padded(layout) &&
          onednn_md_reshaped(out, layout, rank, dims) == dnnl_success;
 }
 
@@ -288,7 +289,7 @@ bool onednn_layout_slice(const onednn_layout_t *layout, const int64_t *starts, c
     return step_slice(layout, starts, steps, shape, out, offset_bytes);
   }
   dnnl_dim_t offset = 0;
-  if (onednn_md_part(out, layout, dims, offsets, &offset) != dnnl_success || is_padded(out) ||
+  if (onednn_md_part(out, layout, dims, offsets, &offset) != dnnl_success || onednn_layout_is_padded(out) ||
       cuts_block(out)) {
     return false;
   }

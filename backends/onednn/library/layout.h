@@ -48,6 +48,9 @@ bool onednn_layout_is_plain(const onednn_layout_t *layout);
 /* Strides only: no blocks. */
 bool onednn_layout_is_strided(const onednn_layout_t *layout);
 
+/* Are there more elements in memory than the shape has? */
+bool onednn_layout_is_padded(const onednn_layout_t *layout);
+
 /* Without gaps or padding: bytes = elements. */
 bool onednn_layout_is_dense(const onednn_layout_t *layout);
 

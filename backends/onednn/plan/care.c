@@ -6,13 +6,20 @@
 #include <fenv.h>
 #include <omp.h>
 
-onednn_keeping_t onednn_post_keeping(const onednn_post_t *post) {
+/* What oneDNN's code for one post does to special values. */
+typedef enum keeping {
+  KEEPS,  /* right */
+  RAISES, /* may lose NaN, and raises the flag when it does */
+  LOSES   /* wrong, and nothing tells */
+} keeping_t;
+
+static keeping_t keeping_of(const onednn_post_t *post) {
   if (post->kind == ONEDNN_POST_BINARY) {
     bool picks = post->algorithm == dnnl_binary_max || post->algorithm == dnnl_binary_min;
-    return picks ? ONEDNN_RAISES : ONEDNN_KEEPS;
+    return picks ? RAISES : KEEPS;
   }
   if (post->kind == ONEDNN_POST_NORMALIZE || post->kind == ONEDNN_POST_QUANTIZE) {
-    return ONEDNN_KEEPS;
+    return KEEPS;
   }
   switch ((int)post->algorithm) {
     case dnnl_eltwise_linear:
@@ -20,11 +27,11 @@ onednn_keeping_t onednn_post_keeping(const onednn_post_t *post) {
     case dnnl_eltwise_square:
     case dnnl_eltwise_sqrt:
     case dnnl_eltwise_round:
-    case dnnl_eltwise_pow: return ONEDNN_KEEPS;
+    case dnnl_eltwise_pow: return KEEPS;
     // softplus(-20) = -1.9e-6, mish(-20) = 0.
     case dnnl_eltwise_soft_relu:
-    case dnnl_eltwise_mish: return ONEDNN_LOSES;
-    default: return ONEDNN_RAISES;
+    case dnnl_eltwise_mish: return LOSES;
+    default: return RAISES;
   }
 }
 
@@ -35,8 +42,8 @@ bool onednn_may_raise(onednn_plan_t *plan) {
 
 uint32_t onednn_posts_allowed(onednn_plan_t *plan, const onednn_post_t *posts, uint32_t count) {
   for (uint32_t k = 0; k < count && plan->care != ONEDNN_CARE_NONE; k++) {
-    onednn_keeping_t keeping = onednn_post_keeping(&posts[k]);
-    if (keeping == ONEDNN_LOSES || (keeping == ONEDNN_RAISES && !onednn_may_raise(plan))) {
+    keeping_t keeping = keeping_of(&posts[k]);
+    if (keeping == LOSES || (keeping == RAISES && !onednn_may_raise(plan))) {
       return k;
     }
   }

@@ -11,15 +11,6 @@
 
 #include "onednn/plan/plan.h"
 
-/* What oneDNN's code for one post does to special values. */
-typedef enum onednn_keeping {
-  ONEDNN_KEEPS,  /* right */
-  ONEDNN_RAISES, /* may lose NaN, and raises the flag when it does */
-  ONEDNN_LOSES   /* wrong, and nothing tells */
-} onednn_keeping_t;
-
-onednn_keeping_t onednn_post_keeping(const onednn_post_t *post);
-
 /* Leading posts that primitives of the plan may compute; `plan->raises` is set if one of them may raise the
  * flag. */
 uint32_t onednn_posts_allowed(onednn_plan_t *plan, const onednn_post_t *posts, uint32_t count);

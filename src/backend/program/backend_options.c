@@ -21,6 +21,19 @@ cleave_status_t cleave_backend_check_device(const cleave_backend_handle_t *handl
                           (unsigned)count, count == 1 ? "" : "s", (unsigned long long)device);
 }
 
+cleave_status_t cleave_backend_read_device(const cleave_backend_handle_t *handle, const char *text,
+                                           uint32_t *out_device, cleave_error_t *error) {
+  char *end = NULL;
+  unsigned long long number = strtoull(text, &end, 10);
+  if (text[0] < '0' || text[0] > '9' || *end != '\0') {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "expected the number of a device, found '%s'", text);
+  }
+  CLEAVE_TRY(cleave_backend_check_device(handle, number, error));
+  *out_device = (uint32_t)number;
+  return CLEAVE_OK;
+}
+
 cleave_status_t cleave_backend_check_option(const cleave_backend_handle_t *handle, const char *key,
                                             cleave_error_t *error) {
   const cleave_backend_t *backend = handle->backend;
@@ -58,20 +71,6 @@ static cleave_status_t fail(const cleave_backend_option_t *option, const cleave_
                                             option->key, reason->message);
   cleave_error_hint(error, reason->hint);
   return status;
-}
-
-static cleave_status_t read_device(const cleave_backend_option_t *option,
-                                   const cleave_backend_handle_t *handle, uint32_t *out_device,
-                                   cleave_error_t *error) {
-  char *end = NULL;
-  unsigned long long number = strtoull(option->value, &end, 10);
-  if (option->value[0] < '0' || option->value[0] > '9' || *end != '\0') {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "expected the number of a device, found '%s'", option->value);
-  }
-  CLEAVE_TRY(cleave_backend_check_device(handle, number, error));
-  *out_device = (uint32_t)number;
-  return CLEAVE_OK;
 }
 
 static cleave_status_t set_item(cleave_backend_options_t *options, const cleave_backend_option_t *option,
@@ -122,8 +121,9 @@ static cleave_status_t add(cleave_context_t *context, cleave_backend_option_tabl
   if (strcmp(option->key, "device") != 0) {
     return set_item(options, option, arena, error);
   }
-  return read_device(option, handle, &options->device, &reason) == CLEAVE_OK ? CLEAVE_OK
-                                                                             : fail(option, &reason, error);
+  return cleave_backend_read_device(handle, option->value, &options->device, &reason) == CLEAVE_OK
+             ? CLEAVE_OK
+             : fail(option, &reason, error);
 }
 
 cleave_status_t cleave_backend_option_table_build(cleave_context_t *context,

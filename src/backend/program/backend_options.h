@@ -41,6 +41,10 @@ void cleave_backend_option_table_apply(cleave_backend_option_table_t *table, con
 CLEAVE_STATUS cleave_backend_check_device(const cleave_backend_handle_t *handle, uint64_t device,
                                           cleave_error_t *error);
 
+/* The number of a device of the backend, from text. */
+CLEAVE_STATUS cleave_backend_read_device(const cleave_backend_handle_t *handle, const char *text,
+                                         uint32_t *out_device, cleave_error_t *error);
+
 /* CLEAVE_ERROR_INVALID_ARGUMENT if programs of the backend have no option of this key, with those that
  * they have. */
 CLEAVE_STATUS cleave_backend_check_option(const cleave_backend_handle_t *handle, const char *key,

@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "backend/blob/blob_seen.h"
 #include "backend/program/blob_key.h"
-#include "backend/program/blob_seen.h"
 
 #define EXTENSION ".blob"
 #define PLAN_EXTENSION ".plan"

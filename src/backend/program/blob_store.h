@@ -9,7 +9,7 @@
 #ifndef CLEAVE_BACKEND_PROGRAM_BLOB_STORE_H
 #define CLEAVE_BACKEND_PROGRAM_BLOB_STORE_H
 
-#include "backend/program/blob_file.h"
+#include "backend/blob/blob_file.h"
 #include "backend/program/program_cache.h"
 #include "system/log.h"
 

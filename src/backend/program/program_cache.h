@@ -13,7 +13,7 @@
 
 #include <pthread.h>
 
-#include "backend/program/blob_file.h"
+#include "backend/blob/blob_file.h"
 #include "backend/region/view.h"
 #include "backend/registry/registry.h"
 

@@ -72,7 +72,7 @@ static void print_help(const cleave_arguments_t *arguments) {
     print_option(&arguments->options[k]);
   }
   size_t common_count = 0;
-  const cleave_option_t *common = cleave_common_options(arguments->command->makes_sessions, &common_count);
+  const cleave_option_t *common = cleave_common_options(arguments, &common_count);
   for (size_t k = 0; k < common_count; k++) {
     print_option(&common[k]);
   }
@@ -115,8 +115,8 @@ static int set_option(cleave_arguments_t *arguments, const cleave_option_t *opti
     case CLEAVE_OPTION_INT:
       if (!read_int(value, option->target)) {
         return cleave_arguments_fail(arguments->command->name,
-                                     "option '--%s': expected a whole number, found '%s'", option->name,
-                                     value);
+                                     "option '--%s': expected a whole number from 0, found '%s'",
+                                     option->name, value);
       }
       return CLEAVE_EXIT_OK;
     case CLEAVE_OPTION_NUMBER:
@@ -159,7 +159,7 @@ static const cleave_option_t *find_option(const cleave_arguments_t *arguments, c
       find_long(arguments->options, arguments->option_count, argument + 2, length);
   if (option == NULL) {
     size_t count = 0;
-    const cleave_option_t *common = cleave_common_options(arguments->command->makes_sessions, &count);
+    const cleave_option_t *common = cleave_common_options(arguments, &count);
     option = find_long(common, count, argument + 2, length);
   }
   if (option != NULL && argument[2 + length] == '=') {
@@ -178,7 +178,7 @@ static int fail_unknown(const cleave_arguments_t *arguments, const char *argumen
     cleave_nearest_offer(&nearest, wanted + 2, arguments->options[k].name);
   }
   size_t common_count = 0;
-  const cleave_option_t *common = cleave_common_options(arguments->command->makes_sessions, &common_count);
+  const cleave_option_t *common = cleave_common_options(arguments, &common_count);
   for (size_t k = 0; argument[1] == '-' && k < common_count; k++) {
     cleave_nearest_offer(&nearest, wanted + 2, common[k].name);
   }
@@ -235,7 +235,7 @@ bool cleave_arguments_parse(cleave_arguments_t *arguments, const cleave_option_t
     *out_exit = cleave_arguments_fail(command->name, "expected %s", command->operands);
   }
   if (*out_exit == CLEAVE_EXIT_OK) {
-    *out_exit = cleave_common_apply();
+    *out_exit = cleave_common_apply(arguments);
   }
   return *out_exit == CLEAVE_EXIT_OK;
 }

@@ -7,12 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/program/backend_options.h"
 #include "backend/registry/registry.h"
 #include "base/memory.h"
 #include "cli/common/command.h"
 #include "cli/common/output.h"
 
-enum { SESSION_OPTIONS = 3, MAX_SECONDS = 86400 };
+enum { SESSION_OPTIONS = 3, DEVICE_OPTIONS = 1, MAX_SECONDS = 86400 };
 
 static cleave_text_list_t libraries;
 static cleave_text_list_t isolated;
@@ -25,10 +26,13 @@ static const char *log_level;
 static const char *folder;
 static int64_t limit_mb;
 static double script_seconds;
+static const char *device;
 
 static cleave_context_t *context;                /* that all models of the command are of */
-static cleave_backend_option_t *backend_options; /* of `options` */
-static char **texts;                             /* that they point into */
+static cleave_backend_option_t *backend_options; /* of `options` and `device` */
+static uint32_t backend_option_count;
+static char **texts;         /* that those of `options` point into */
+static char *device_backend; /* the name in `device` */
 
 static const cleave_option_t TABLE[] = {
     CLEAVE_LIST(
@@ -68,10 +72,28 @@ static const cleave_option_t TABLE[] = {
                 "(default: the environment's CLEAVE_CACHE, or none); see 'cleave cache'"),
     CLEAVE_INT(&limit_mb, "cache-limit", "MIB",
                "size limit of the folder; the least recently used regions are removed first (default: 2048)"),
+    CLEAVE_TEXT(&device, "device", "NAME[:N]",
+                "the same as --backend NAME --option NAME.device=N, like cpu, cuda:0 or a library's NAME:1; "
+                "'cleave backends NAME' lists its devices"),
 };
 
-const cleave_option_t *cleave_common_options(bool makes_sessions, size_t *out_count) {
-  *out_count = sizeof TABLE / sizeof TABLE[0] - (makes_sessions ? 0 : SESSION_OPTIONS);
+/* Where the command's --backend goes; NULL: it has none. */
+static const char **find_backend_target(const cleave_arguments_t *arguments) {
+  for (size_t k = 0; k < arguments->option_count; k++) {
+    if (strcmp(arguments->options[k].name, "backend") == 0) {
+      return arguments->options[k].target;
+    }
+  }
+  return NULL;
+}
+
+const cleave_option_t *cleave_common_options(const cleave_arguments_t *arguments, size_t *out_count) {
+  *out_count = sizeof TABLE / sizeof TABLE[0];
+  if (!arguments->command->makes_sessions) {
+    *out_count -= SESSION_OPTIONS + DEVICE_OPTIONS;
+  } else if (find_backend_target(arguments) == NULL) {
+    *out_count -= DEVICE_OPTIONS;
+  }
   return TABLE;
 }
 
@@ -212,16 +234,38 @@ static cleave_status_t configure(const char *text, cleave_error_t *error) {
 }
 
 static cleave_status_t split_options(cleave_error_t *error) {
-  backend_options = cleave_allocate_zeroed(options.count, sizeof *backend_options);
+  backend_options = cleave_allocate_zeroed(options.count + 1, sizeof *backend_options);
   texts = cleave_allocate_zeroed(options.count, sizeof *texts);
   CLEAVE_TRY_MEMORY(backend_options != NULL && texts != NULL, error);
   for (size_t k = 0; k < options.count; k++) {
     CLEAVE_TRY(split_setting("option", options.items[k], true, &backend_options[k], &texts[k], error));
   }
+  backend_option_count = (uint32_t)options.count;
   return CLEAVE_OK;
 }
 
-static cleave_status_t apply(cleave_error_t *error) {
+/* "NAME" or "NAME:N", with what is wrong with it in `reason`. */
+static cleave_status_t choose_device(const char **backend, cleave_error_t *reason) {
+  const cleave_backend_handle_t *handle = NULL;
+  const char *colon = strrchr(device, ':');
+  uint32_t number = 0;
+  device_backend = cleave_copy_text(device, colon == NULL ? strlen(device) : (size_t)(colon - device));
+  CLEAVE_TRY_MEMORY(device_backend, reason);
+  CLEAVE_TRY(cleave_registry_find(context, device_backend, &handle, reason));
+  if (*backend != NULL && strcmp(*backend, device_backend) != 0) {
+    return cleave_error_set(reason, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "expected a device of --backend %s, found '%s'", *backend, device);
+  }
+  *backend = device_backend;
+  if (colon != NULL) {
+    CLEAVE_TRY(cleave_backend_read_device(handle, colon + 1, &number, reason));
+    backend_options[backend_option_count++] =
+        (cleave_backend_option_t){.backend = device_backend, .key = "device", .value = colon + 1};
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t apply(const cleave_arguments_t *arguments, cleave_error_t *error) {
   CLEAVE_TRY(cleave_context_create(NULL, &context, error));
   cleave_common_start_script_time();
   if (log_level != NULL) {
@@ -239,12 +283,19 @@ static cleave_status_t apply(cleave_error_t *error) {
   for (size_t k = 0; k < settings.count; k++) {
     CLEAVE_TRY(configure(settings.items[k], error));
   }
-  return options.count > 0 ? split_options(error) : CLEAVE_OK;
+  CLEAVE_TRY(split_options(error));
+  cleave_error_t reason = CLEAVE_ERROR_INIT;
+  if (device == NULL || choose_device(find_backend_target(arguments), &reason) == CLEAVE_OK) {
+    return CLEAVE_OK;
+  }
+  cleave_status_t status = cleave_error_set(error, reason.status, "option '--device': %s", reason.message);
+  cleave_error_hint(error, reason.hint);
+  return status;
 }
 
-int cleave_common_apply(void) {
+int cleave_common_apply(const cleave_arguments_t *arguments) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  return apply(&error) == CLEAVE_OK ? CLEAVE_EXIT_OK : cleave_output_error(&error);
+  return apply(arguments, &error) == CLEAVE_OK ? CLEAVE_EXIT_OK : cleave_output_error(&error);
 }
 
 void cleave_common_start_script_time(void) {
@@ -282,7 +333,7 @@ cleave_session_options_t cleave_common_session(void) {
   const char *given = folder != NULL ? folder : getenv("CLEAVE_CACHE");
   return (cleave_session_options_t){.size = sizeof(cleave_session_options_t),
                                     .backend_options = backend_options,
-                                    .backend_option_count = (uint32_t)options.count,
+                                    .backend_option_count = backend_option_count,
                                     .blob_folder = given != NULL && given[0] != '\0' ? given : NULL,
                                     .blob_limit = (uint64_t)limit_mb << 20,
                                     .fallback = falls_back};
@@ -296,9 +347,13 @@ void cleave_common_free(void) {
   }
   cleave_free(texts);
   cleave_free(backend_options);
+  cleave_free(device_backend);
   libraries = isolated = settings = options = (cleave_text_list_t){0};
   texts = NULL;
   backend_options = NULL;
+  backend_option_count = 0;
+  device = NULL;
+  device_backend = NULL;
   folder = NULL;
   log_level = NULL;
   limit_mb = 0;

@@ -9,8 +9,8 @@
 #include "cleave/cleave.h"
 #include "cli/common/arguments.h"
 
-/* The table; those of sessions are at its end. */
-const cleave_option_t *cleave_common_options(bool makes_sessions, size_t *out_count);
+/* The table; at its end those of sessions, and --device for such commands that have an option --backend. */
+const cleave_option_t *cleave_common_options(const cleave_arguments_t *arguments, size_t *out_count);
 
 /* What models, rule files and backends of the command are of, once cleave_common_apply was called; NULL
  * before. */
@@ -18,9 +18,9 @@ cleave_context_t *cleave_common_context(void);
 /* Whether that context has a backend of this name. */
 bool cleave_common_has_backend(const char *name);
 
-/* Does what the common options say, once a command line is parsed: loads, then configures. The exit status;
- * an error is printed. */
-int cleave_common_apply(void);
+/* Does what the common options say, once a command line is parsed: loads, then configures; --device also sets
+ * the command's --backend. The exit status; an error is printed. */
+int cleave_common_apply(const cleave_arguments_t *arguments);
 /* From here on, or no longer: information that --log leaves out is shown as progress on a terminal. */
 void cleave_common_progress(bool shows);
 /* From here on --script-time counts, as it did from cleave_common_apply. */

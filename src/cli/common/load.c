@@ -296,7 +296,12 @@ static cleave_status_t draw(const cleave_graph_t *graph, uint64_t seed, uint32_t
                               "input '%s': dimension %d is left open: a run needs its size", name, (int)d);
     }
   }
-  CLEAVE_TRY(cleave_tensor_create(type->dtype, type->rank, type->dims, &inputs->tensors[index], error));
+  cleave_error_t reason = CLEAVE_ERROR_INIT;
+  cleave_status_t status =
+      cleave_tensor_create(type->dtype, type->rank, type->dims, &inputs->tensors[index], &reason);
+  if (status != CLEAVE_OK) {
+    return cleave_error_set(error, status, "input '%s': %s", name, reason.message);
+  }
   if (cleave_dtype_is_float(type->dtype)) {
     cleave_tensor_fill_normal(inputs->tensors[index], seed + index, 0.0, 1.0);
     cleave_text_show(&inputs->drawn, "%s: drawn from seed %" PRIu64 ", normal, mean 0, deviation 1\n", name,

@@ -132,17 +132,29 @@ static json_t *stages_json(const cleave_plan_t *plan) {
   return list;
 }
 
+/* Of a rule and those that are the same. */
+static uint32_t count_all_nodes(const cleave_plan_t *plan, uint32_t rule) {
+  uint32_t count = 0;
+  for (uint32_t k = rule; k < plan->rule_count; k++) {
+    count += cleave_plan_rule_is_same(plan, rule, k) ? count_nodes(plan, k) : 0;
+  }
+  return count;
+}
+
 static void print_rules(const cleave_plan_t *plan) {
   cleave_text_t rows = {0};
   cleave_text_add(&rows, "rule\tkind\twhere\tmade\tnodes\trefused\n");
   for (uint32_t k = 0; k < plan->rule_count; k++) {
-    const cleave_plan_rule_t *rule = &plan->rules[k];
-    bool has_backend = cleave_rule_kind_has_backend(rule->kind);
+    cleave_plan_rule_t rule;
+    if (!cleave_plan_rule_total(plan, k, &rule)) {
+      continue;
+    }
+    bool has_backend = cleave_rule_kind_has_backend(rule.kind);
     char place[CLEAVE_PLACE_SIZE];
-    cleave_text_show(&rows, "%s\t%s%s%s\t%s\t%u\t%u\t%u\n", rule->name, cleave_rule_kind_name(rule->kind),
-                     has_backend ? " on " : "", has_backend ? rule->backend : "",
-                     cleave_rule_place(rule->file, rule->line, place), (unsigned)rule->matches,
-                     (unsigned)count_nodes(plan, k), (unsigned)rule->refused);
+    cleave_text_show(&rows, "%s\t%s%s%s\t%s\t%u\t%u\t%u\n", rule.name, cleave_rule_kind_name(rule.kind),
+                     has_backend ? " on " : "", has_backend ? rule.backend : "",
+                     cleave_rule_place(rule.file, rule.line, place), (unsigned)rule.matches,
+                     (unsigned)count_all_nodes(plan, k), (unsigned)rule.refused);
   }
   cleave_output_table(&rows, "lllrrr");
 }
@@ -239,16 +251,19 @@ void cleave_report_rule_stats(const cleave_plan_t *plan) {
   cleave_text_t rows = {0};
   cleave_text_add(&rows, "rule\tkind\twhere\ttries\thits\tLua calls\tmatches\trefused\tms\n");
   for (uint32_t k = 0; k < plan->rule_count; k++) {
-    const cleave_plan_rule_t *rule = &plan->rules[k];
+    cleave_plan_rule_t rule;
+    if (!cleave_plan_rule_total(plan, k, &rule)) {
+      continue;
+    }
     char place[CLEAVE_PLACE_SIZE];
     char hits[24] = "-";
-    if (rule->kind != CLEAVE_RULE_REGION) {
-      (void)snprintf(hits, sizeof hits, "%llu", (unsigned long long)rule->structural_hits);
+    if (rule.kind != CLEAVE_RULE_REGION) {
+      (void)snprintf(hits, sizeof hits, "%llu", (unsigned long long)rule.structural_hits);
     }
-    cleave_text_show(&rows, "%s\t%s\t%s\t%u\t%s\t%llu\t%u\t%u\t%.3f\n", rule->name,
-                     cleave_rule_kind_name(rule->kind), cleave_rule_place(rule->file, rule->line, place),
-                     (unsigned)rule->tries, hits, (unsigned long long)rule->lua_calls,
-                     (unsigned)rule->matches, (unsigned)rule->refused, (double)rule->nanoseconds * 1e-6);
+    cleave_text_show(&rows, "%s\t%s\t%s\t%u\t%s\t%llu\t%u\t%u\t%.3f\n", rule.name,
+                     cleave_rule_kind_name(rule.kind), cleave_rule_place(rule.file, rule.line, place),
+                     (unsigned)rule.tries, hits, (unsigned long long)rule.lua_calls, (unsigned)rule.matches,
+                     (unsigned)rule.refused, (double)rule.nanoseconds * 1e-6);
   }
   cleave_print("\n");
   cleave_output_table(&rows, "lllrrrrrr");

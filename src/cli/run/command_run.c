@@ -299,7 +299,8 @@ static int run_command(cleave_arguments_t *arguments) {
     if (misuse != NULL) {
       status = cleave_arguments_fail("run", "%s", misuse);
     } else if (run.options.plan != NULL && (run.options.rules.count > 0 || run.options.backend != NULL)) {
-      status = cleave_arguments_fail("run", "option '--plan' takes the place of --rules and --backend");
+      status =
+          cleave_arguments_fail("run", "option '--plan' takes the place of --rules, --backend and --device");
     } else if (run.watch && (run.options.rules.count == 0 || run.profile_path != NULL)) {
       status = cleave_arguments_fail("run", run.profile_path != NULL
                                                 ? "option '--watch' does not go with --profile"

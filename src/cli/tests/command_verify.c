@@ -329,7 +329,9 @@ static int run(cleave_arguments_t *arguments) {
       CLEAVE_JOB_RULES(job),
       CLEAVE_JOB_SETTINGS(job),
       CLEAVE_JOB_RANGES(job),
-      CLEAVE_JOB_BACKEND(job),
+      CLEAVE_TEXT(&job->backend, "backend", "NAME",
+                  "without rule files: one region over all that this backend supports; with rule files: the "
+                  "backend in place of theirs"),
       CLEAVE_INT(&verify.rounds, "rounds", "N",
                  "rounds with random values, after one with the values of the model (default: 2)"),
       CLEAVE_FLAG(&each, "each", "check every fusion and region, not only one of each structure"),
@@ -364,8 +366,8 @@ static int run(cleave_arguments_t *arguments) {
                                   .each = each,
                                   .rtol = verify.rtol,
                                   .atol = verify.atol};
-    if (!cleave_job_has_rules(job)) {
-      status = cleave_arguments_fail("verify", "expected --rules FILE");
+    if (!cleave_job_has_rules(job) && job->backend == NULL) {
+      status = cleave_arguments_fail("verify", "expected --rules FILE, or --backend NAME");
     } else if (work(&verify, &error) != CLEAVE_OK) {
       status = cleave_output_error(&error);
     } else {

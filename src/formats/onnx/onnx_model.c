@@ -90,7 +90,7 @@ static cleave_status_t count_node(cleave_onnx_model_t *model, const cleave_proto
     const char **text = NULL;
     switch (field.number) {
       case ONNX_NODE_INPUT: counts->inputs++; break;
-      case ONNX_NODE_OUTPUT: counts->outputs++; break;
+      case ONNX_NODE_OUTPUT: text = counts->outputs++ == 0 ? &node->label : NULL; break;
       case ONNX_NODE_ATTRIBUTE: counts->attributes++; break;
       case ONNX_NODE_NAME: text = &node->name; break;
       case ONNX_NODE_OP_TYPE: text = &node->op_type; break;
@@ -136,15 +136,16 @@ static cleave_status_t fill_node(cleave_onnx_model_t *model, cleave_strings_t *n
 cleave_status_t cleave_onnx_node_parse(cleave_onnx_model_t *model, cleave_strings_t *names,
                                        const cleave_onnx_opsets_t *opsets, const cleave_protobuf_t *message,
                                        cleave_onnx_node_t *out_node, cleave_error_t *error) {
-  cleave_onnx_node_t node = {.op_type = "", .domain = "", .overload = "", .name = ""};
+  cleave_onnx_node_t node = {.op_type = "", .domain = "", .overload = "", .name = "", .label = ""};
   node_counts_t counts = {0};
   CLEAVE_TRY(count_node(model, message, &node, &counts, error));
+  node.label = node.name[0] != '\0' ? node.name : node.label;
   if (node.op_type[0] == '\0') {
-    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "node '%s' has no operator", node.name);
+    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "node '%s' has no operator", node.label);
   }
   if (counts.inputs > UINT16_MAX || counts.outputs > UINT16_MAX || counts.attributes > MAX_ATTRIBUTES) {
     return cleave_error_set(error, CLEAVE_ERROR_LIMIT,
-                            "node '%s': operator '%s' has too many inputs, outputs or attributes", node.name,
+                            "node '%s': operator '%s' has too many inputs, outputs or attributes", node.label,
                             node.op_type);
   }
   node.inputs = cleave_arena_allocate(&model->arena, counts.inputs, sizeof *node.inputs);
@@ -154,7 +155,7 @@ cleave_status_t cleave_onnx_node_parse(cleave_onnx_model_t *model, cleave_string
   cleave_error_t reason = CLEAVE_ERROR_INIT;
   cleave_status_t status = fill_node(model, names, message, &node, &reason);
   if (status != CLEAVE_OK) {
-    return cleave_error_set(error, status, "node '%s': operator '%s': %s", node.name, node.op_type,
+    return cleave_error_set(error, status, "node '%s': operator '%s': %s", node.label, node.op_type,
                             reason.message);
   }
   node.domain = canonical_domain(node.domain);

@@ -37,6 +37,7 @@ typedef struct cleave_onnx_node {
   const char *domain; /* "" for ai.onnx */
   const char *overload;
   const char *name;
+  const char *label; /* for messages: the name, or that of the first output */
   cleave_string_t *inputs;
   cleave_string_t *outputs;
   cleave_onnx_attribute_t *attributes;

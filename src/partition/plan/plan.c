@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Destroys plans, and names the kinds of their notes.
+// Destroys plans, sums the counts of rules, and names kinds of notes.
 
 #include "partition/plan/plan.h"
 
 #include <stdio.h>
+#include <string.h>
 
 void cleave_plan_destroy(cleave_plan_t *plan) {
   if (plan == NULL) {
@@ -30,6 +31,34 @@ const char *cleave_plan_note_name(cleave_plan_note_kind_t kind) {
     case CLEAVE_PLAN_NOTE_OUTPUT: return "output";
   }
   return "unknown";
+}
+
+bool cleave_plan_rule_is_same(const cleave_plan_t *plan, uint32_t rule, uint32_t other) {
+  const cleave_plan_rule_t *a = &plan->rules[rule];
+  const cleave_plan_rule_t *b = &plan->rules[other];
+  return rule == other || (a->kind == b->kind && a->line == b->line && a->file != NULL && b->file != NULL &&
+                           strcmp(a->file, b->file) == 0 && strcmp(a->name, b->name) == 0 &&
+                           (!cleave_rule_kind_has_backend(a->kind) || strcmp(a->backend, b->backend) == 0));
+}
+
+bool cleave_plan_rule_total(const cleave_plan_t *plan, uint32_t rule, cleave_plan_rule_t *out_total) {
+  *out_total = plan->rules[rule];
+  for (uint32_t k = 0; k < plan->rule_count; k++) {
+    const cleave_plan_rule_t *other = &plan->rules[k];
+    if (k == rule || !cleave_plan_rule_is_same(plan, rule, k)) {
+      continue;
+    }
+    if (k < rule) {
+      return false;
+    }
+    out_total->tries += other->tries;
+    out_total->matches += other->matches;
+    out_total->refused += other->refused;
+    out_total->structural_hits += other->structural_hits;
+    out_total->lua_calls += other->lua_calls;
+    out_total->nanoseconds += other->nanoseconds;
+  }
+  return true;
 }
 
 const char *cleave_rule_place(const char *file, int32_t line, char *buffer) {

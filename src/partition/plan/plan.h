@@ -136,6 +136,12 @@ CLEAVE_STATUS cleave_plan_measure_stages(const cleave_plan_t *plan, cleave_plan_
                                          cleave_error_t *error);
 
 enum { CLEAVE_PLACE_SIZE = 1100 };
+/* Rule files that include the same file have its rules each: such rules are the same by kind, name, place and
+ * backend. */
+bool cleave_plan_rule_is_same(const cleave_plan_t *plan, uint32_t rule, uint32_t other);
+/* The rule with the counts of all that are the same. False: it is counted with an earlier one. */
+bool cleave_plan_rule_total(const cleave_plan_t *plan, uint32_t rule, cleave_plan_rule_t *out_total);
+
 /* "rules/a.lua:12", or "no rule file" for a rule that is in none, in the caller's buffer of
  * CLEAVE_PLACE_SIZE. */
 const char *cleave_rule_place(const char *file, int32_t line, char *buffer);

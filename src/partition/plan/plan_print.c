@@ -190,24 +190,35 @@ static cleave_status_t add_stages(const cleave_plan_t *plan, cleave_text_t *text
   return CLEAVE_OK;
 }
 
-/* "  fuse 'x' (a.lua:3) of 'rules' for cpu: 2 fusions from 5 anchors, 1 refused" */
-static void add_rule_line(const cleave_plan_rule_t *rule, cleave_text_t *text) {
+/* "  fuse 'x' (a.lua:3) of 'rules' for cpu: 2 fusions from 5 anchors, 1 refused"; rules that are the same
+ * have one line, with the rulesets of all. */
+static void add_rule_line(const cleave_plan_t *plan, uint32_t number, cleave_text_t *text) {
+  cleave_plan_rule_t rule;
+  if (!cleave_plan_rule_total(plan, number, &rule)) {
+    return;
+  }
   cleave_text_add(text, "  ");
-  add_rule(rule, text);
-  if (cleave_rule_kind_changes_graph(rule->kind)) {
-    cleave_text_show(text, " of '%s': %u change%s from %u %s%s, %u refused\n", rule->ruleset, rule->matches,
-                     plural(rule->matches), rule->tries, rule->kind == CLEAVE_RULE_REWRITE ? "anchor" : "run",
-                     plural(rule->tries), rule->refused);
+  add_rule(&rule, text);
+  cleave_text_show(text, " of '%s'", rule.ruleset);
+  for (uint32_t k = number + 1; k < plan->rule_count; k++) {
+    if (cleave_plan_rule_is_same(plan, number, k)) {
+      cleave_text_show(text, ", '%s'", plan->rules[k].ruleset);
+    }
+  }
+  if (cleave_rule_kind_changes_graph(rule.kind)) {
+    cleave_text_show(text, ": %u change%s from %u %s%s, %u refused\n", rule.matches, plural(rule.matches),
+                     rule.tries, rule.kind == CLEAVE_RULE_REWRITE ? "anchor" : "run", plural(rule.tries),
+                     rule.refused);
     return;
   }
-  if (rule->kind == CLEAVE_RULE_STAGE) {
-    cleave_text_show(text, " of '%s': %u stage%s\n", rule->ruleset, rule->matches, plural(rule->matches));
+  if (rule.kind == CLEAVE_RULE_STAGE) {
+    cleave_text_show(text, ": %u stage%s\n", rule.matches, plural(rule.matches));
     return;
   }
-  bool is_fuse = rule->kind == CLEAVE_RULE_FUSE;
-  cleave_text_show(text, " of '%s' for %s: %u %s%s from %u %s%s, %u refused\n", rule->ruleset, rule->backend,
-                   rule->matches, is_fuse ? "fusion" : "region", plural(rule->matches), rule->tries,
-                   is_fuse ? "anchor" : "seed", plural(rule->tries), rule->refused);
+  bool is_fuse = rule.kind == CLEAVE_RULE_FUSE;
+  cleave_text_show(text, " for %s: %u %s%s from %u %s%s, %u refused\n", rule.backend, rule.matches,
+                   is_fuse ? "fusion" : "region", plural(rule.matches), rule.tries,
+                   is_fuse ? "anchor" : "seed", plural(rule.tries), rule.refused);
 }
 
 cleave_status_t cleave_plan_print_text(const cleave_plan_t *plan, cleave_text_t *text,
@@ -226,7 +237,7 @@ cleave_status_t cleave_plan_print_text(const cleave_plan_t *plan, cleave_text_t 
     cleave_text_add(text, "rules:\n");
   }
   for (uint32_t k = 0; k < plan->rule_count; k++) {
-    add_rule_line(&plan->rules[k], text);
+    add_rule_line(plan, k, text);
   }
   CLEAVE_TRY(add_stages(plan, text, error));
   if (plan->region_count > 0) {

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-bool cleave_space_has_ended(const uint32_t *ends, const uint32_t *known, uint32_t lane_count) {
+/* Did all that used a range end, by what is known? Both by lane. */
+static bool has_ended(const uint32_t *ends, const uint32_t *known, uint32_t lane_count) {
   for (uint32_t lane = 0; lane < lane_count; lane++) {
     if (ends[lane] > known[lane]) {
       return false;
@@ -17,7 +18,7 @@ size_t cleave_space_take(cleave_space_t *space, size_t bytes, const uint32_t *kn
   for (size_t k = 0; k < space->holes.count; k++) {
     const cleave_hole_t *hole = &space->holes.items[k];
     if (hole->bytes >= bytes && (best == SIZE_MAX || hole->bytes < space->holes.items[best].bytes) &&
-        cleave_space_has_ended(hole->ends, known, space->lane_count)) {
+        has_ended(hole->ends, known, space->lane_count)) {
       best = k;
     }
   }
@@ -36,7 +37,7 @@ size_t cleave_space_take(cleave_space_t *space, size_t bytes, const uint32_t *kn
   cleave_hole_t *last = space->holes.count == 0 ? NULL : &space->holes.items[space->holes.count - 1];
   size_t offset = space->end;
   if (last != NULL && last->offset + last->bytes == space->end &&
-      cleave_space_has_ended(last->ends, known, space->lane_count)) {
+      has_ended(last->ends, known, space->lane_count)) {
     offset = last->offset;
     space->holes.count--;
   }

@@ -23,9 +23,6 @@ typedef struct cleave_space {
   uint32_t lane_count; /* 0: steps run one after the other */
 } cleave_space_t;
 
-/* Did all that used a range end, by what is known? Both by lane. */
-bool cleave_space_has_ended(const uint32_t *ends, const uint32_t *known, uint32_t lane_count);
-
 /* The offset of `bytes` for a step that knows this (cleave_lanes_known; NULL without lanes). */
 size_t cleave_space_take(cleave_space_t *space, size_t bytes, const uint32_t *known);
 

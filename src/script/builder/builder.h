@@ -57,8 +57,6 @@ void cleave_builder_push(lua_State *state);
 
 /* Counts bytes that the script puts into the graph; raises if they are too many. */
 void cleave_builder_charge(lua_State *state, size_t bytes);
-/* A name at an index of the stack, of bounded length. */
-const char *cleave_builder_name(lua_State *state, int index);
 
 /* Raises the error unless the status is CLEAVE_OK. */
 static inline void cleave_builder_raise_if_failed(lua_State *state, cleave_status_t status,
@@ -71,8 +69,6 @@ static inline void cleave_builder_raise_if_failed(lua_State *state, cleave_statu
 /* Raises that the model has too many values. */
 void cleave_builder_raise_full(lua_State *state);
 
-/* Fact of a value, made from its type on first use; NULL for NONE. Raises when memory is short. */
-cleave_fact_t *cleave_builder_fact(lua_State *state, cleave_value_t value);
 /* Infers one node, and writes what came out into the graph. */
 cleave_status_t cleave_builder_infer(lua_State *state, cleave_node_t node, cleave_error_t *error);
 

@@ -4,7 +4,8 @@
 #include "ops/infer/op_functions.h"
 #include "script/builder/builder.h"
 
-cleave_fact_t *cleave_builder_fact(lua_State *state, cleave_value_t value) {
+/* The fact of a value, made from its type on first use; NULL for NONE. Raises when memory is short. */
+static cleave_fact_t *fact_of(lua_State *state, cleave_value_t value) {
   cleave_builder_t *builder = cleave_builder_of(state);
   cleave_error_t error = CLEAVE_ERROR_INIT;
   if (!cleave_value_exists(value)) {
@@ -61,10 +62,10 @@ cleave_status_t cleave_builder_infer(lua_State *state, cleave_node_t node, cleav
   cleave_fact_t **facts =
       lua_newuserdatauv(state, ((size_t)input_count + output_count + 1) * sizeof *facts, 0);
   for (uint32_t k = 0; k < input_count; k++) {
-    facts[k] = cleave_builder_fact(state, cleave_node_input(builder->graph, node, k));
+    facts[k] = fact_of(state, cleave_node_input(builder->graph, node, k));
   }
   for (uint32_t k = 0; k < output_count; k++) {
-    facts[input_count + k] = cleave_builder_fact(state, cleave_node_output(builder->graph, node, k));
+    facts[input_count + k] = fact_of(state, cleave_node_output(builder->graph, node, k));
   }
   cleave_infer_t infer = {.graph = builder->graph,
                           .node = node,

@@ -98,9 +98,19 @@ static void check_is_model(lua_State *state, const char *what, const char *inste
   }
 }
 
+/* A name at an index of the stack, of bounded length. */
+static const char *check_name(lua_State *state, int index) {
+  size_t length = 0;
+  const char *name = luaL_checklstring(state, index, &length);
+  if (length > LONGEST_NAME) {
+    cleave_script_raise(state, "a name of %d bytes, expected at most %d", (int)length, (int)LONGEST_NAME);
+  }
+  return name;
+}
+
 /* (name, dtype, shape) -> value. */
 static int host_input_value(lua_State *state) {
-  const char *name = cleave_builder_name(state, 1);
+  const char *name = check_name(state, 1);
   cleave_dtype_t dtype = check_dtype(state, 2, CLEAVE_DTYPE_UNKNOWN);
   cleave_dim_t dims[CLEAVE_MAX_RANK];
   int32_t rank = check_shape(state, 3, true, dims);
@@ -157,15 +167,6 @@ void cleave_builder_charge(lua_State *state, size_t bytes) {
     raise_too_large(state, "an attribute of this size");
   }
   builder->data_bytes += bytes;
-}
-
-const char *cleave_builder_name(lua_State *state, int index) {
-  size_t length = 0;
-  const char *name = luaL_checklstring(state, index, &length);
-  if (length > LONGEST_NAME) {
-    cleave_script_raise(state, "a name of %d bytes, expected at most %d", (int)length, (int)LONGEST_NAME);
-  }
-  return name;
 }
 
 static cleave_tensor_t *create_tensor(lua_State *state, cleave_dtype_t dtype, int32_t rank,
@@ -310,7 +311,7 @@ cleave_value_t cleave_builder_constant(lua_State *state, int index, cleave_dtype
 }
 
 static const char *optional_name(lua_State *state, int index) {
-  return lua_isnoneornil(state, index) ? NULL : cleave_builder_name(state, index);
+  return lua_isnoneornil(state, index) ? NULL : check_name(state, index);
 }
 
 /* (number or table, dtype?, name?) -> value. */

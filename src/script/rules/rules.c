@@ -122,20 +122,6 @@ static void run_load(lua_State *state, void *context) {
   lua_gc(state, LUA_GCRESTART);
 }
 
-/* Lints read the source again. */
-static cleave_status_t keep_text(cleave_rules_t *rules, const load_t *load, cleave_error_t *error) {
-  const cleave_script_t *script = rules->script;
-  rules->text = cleave_arena_copy_text(&rules->arena, load->text, load->length);
-  rules->length = load->length;
-  rules->files = cleave_arena_allocate(&rules->arena, CLEAVE_SCRIPT_FILE_LIMIT, sizeof *rules->files);
-  CLEAVE_TRY_MEMORY(rules->text != NULL && rules->files != NULL, error);
-  rules->file_count = load->source == CLEAVE_INCLUDE_FILES ? script->file_count : 0;
-  for (uint32_t k = 0; k < rules->file_count; k++) {
-    rules->files[k] = script->files[k].path;
-  }
-  return CLEAVE_OK;
-}
-
 static cleave_status_t load_rules(const char *name, load_t *load, cleave_rules_t **out_rules,
                                   cleave_error_t *error) {
   *out_rules = NULL;
@@ -153,7 +139,9 @@ static cleave_status_t load_rules(const char *name, load_t *load, cleave_rules_t
     rules->script->include = NULL; /* an error left run_text */
     cleave_script_set_rule(rules->script, NULL, NULL, 0);
   }
-  CLEAVE_THEN(status, keep_text(rules, load, error));
+  rules->text = cleave_arena_copy_text(&rules->arena, load->text, load->length); /* for lints */
+  rules->length = load->length;
+  CLEAVE_THEN(status, rules->text != NULL ? CLEAVE_OK : cleave_error_out_of_memory(error));
   CLEAVE_TRY_OR(status, cleave_rules_destroy(rules));
   *out_rules = rules;
   return CLEAVE_OK;
@@ -169,6 +157,22 @@ static const cleave_embedded_file_t *find_shipped(const char *path) {
   const char *extension = cleave_path_has_extension(path, ".lua") ? "" : ".lua";
   (void)snprintf(name, sizeof name, "rules/%s%s", path, extension);
   return cleave_embedded_find(name);
+}
+
+/* The shipped rule file whose name is almost this one: " (did you mean 'onednn'?)", or "". */
+static const char *resemble_shipped(const char *path, cleave_nearest_t *nearest) {
+  enum { MAX_DISTANCE = 2 };
+  char names[2][64] = {""};
+  for (const cleave_embedded_file_t *file = cleave_embedded_files; file->name != NULL; file++) {
+    if (strncmp(file->name, "rules/", 6) == 0 && strchr(file->name + 6, '/') == NULL) {
+      (void)snprintf(names[0], sizeof names[0], "%.*s", (int)strcspn(file->name + 6, "."), file->name + 6);
+      cleave_nearest_offer(nearest, path, names[0]);
+      if (nearest->name == names[0]) {
+        nearest->name = memcpy(names[1], names[0], sizeof names[1]);
+      }
+    }
+  }
+  return nearest->distance <= MAX_DISTANCE ? cleave_nearest_hint(nearest) : "";
 }
 
 bool cleave_rules_are_shipped(const char *path) {
@@ -193,7 +197,9 @@ static cleave_status_t load_path(const char *path, load_t *load, cleave_rules_t 
     return load_rules(shipped->name, load, out_rules, error);
   }
   if (status != CLEAVE_OK) {
-    return cleave_error_set(error, status, "%s", reading.message);
+    cleave_nearest_t nearest = {0};
+    return cleave_error_set(error, status, "%s%s", reading.message,
+                            status == CLEAVE_ERROR_IO ? resemble_shipped(path, &nearest) : "");
   }
   load->source = CLEAVE_INCLUDE_FILES;
   load->text = (const char *)cleave_file_data(file);
@@ -238,11 +244,6 @@ cleave_status_t cleave_rules_load_embedded(cleave_context_t *context, const char
                  .shipped = file,
                  .source = CLEAVE_INCLUDE_EMBEDDED};
   return load_rules(file->name, &load, out_rules, error);
-}
-
-const char *const *cleave_rules_files(const cleave_rules_t *rules, uint32_t *out_count) {
-  *out_count = rules->file_count;
-  return rules->files;
 }
 
 const cleave_ruleset_t *cleave_rules_rulesets(const cleave_rules_t *rules, uint32_t *out_count) {

@@ -47,9 +47,6 @@ CLEAVE_STATUS cleave_rules_load_library(cleave_context_t *context, const char *n
                                         const cleave_script_settings_t *settings, cleave_rules_t **out_rules,
                                         cleave_error_t *error);
 
-/* The files that were read, as paths that can be opened: the rule file, then what it included. None for a
- * shipped rule file or a source from memory. */
-const char *const *cleave_rules_files(const cleave_rules_t *rules, uint32_t *out_count);
 /* The file's rulesets in the order in which they run: at least one. */
 const cleave_ruleset_t *cleave_rules_rulesets(const cleave_rules_t *rules, uint32_t *out_count);
 void cleave_rules_destroy(cleave_rules_t *rules);

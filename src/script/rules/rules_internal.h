@@ -14,8 +14,6 @@ struct cleave_rules {
   cleave_declared_t declared;
   const char *text; /* of the file, in the arena */
   size_t length;
-  const char **files; /* in the arena */
-  uint32_t file_count;
 };
 
 /* Reads the table on top of the stack, which lua/cleave/dsl.lua made; raises on failure. */

@@ -49,6 +49,14 @@ for command in run partition inspect conform version; do
   check "explains $command" 0 '^options:' "$program" help $command
 done
 
+# docs/commands.md has every option, and no other (--bind-to and --map-by are options of mpirun).
+for command in $("$program" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
+  "$program" $command --help | sed -n 's/^  [-, a-z]\{4\}--\([a-z0-9-]*\).*/\1/p'
+done | sort -u >options
+grep -o '[^a-z0-9-]--[a-z][a-z0-9-]*' "$source/docs/commands.md" | sed 's/.*--//' | grep -vx 'bind-to\|map-by' | sort -u >documented
+check "documents every option" 1 '' grep -vxF -f documented options
+check "documents no other option" 1 '' grep -vxF -f options documented
+
 # Wrong usage: exit status 2, one line.
 check "wants a command" 2 'expected a command' "$program"
 check "knows its commands" 2 "command 'rum' is unknown (did you mean 'run'?)" "$program" rum
@@ -56,9 +64,11 @@ check "wants a model" 2 'cleave run: expected MODEL' "$program" run
 check "takes one model" 2 "unexpected argument 'other.lua'" "$program" run tiny.lua other.lua
 check "knows its options" 2 "option '--rulez' is unknown (did you mean '--rules'?)" "$program" run tiny.lua --rulez=x
 check "wants a value" 2 "option '--rules' needs a value: FILE" "$program" run tiny.lua --rules
-check "wants a number" 2 "option '--repeat': expected a whole number, found 'many'" "$program" run tiny.lua --repeat many
+check "wants a number" 2 "option '--repeat': expected a whole number from 0, found 'many'" "$program" run tiny.lua --repeat many
 check "wants a number" 2 "option '--rtol': expected a number that is not negative, found '-1'" "$program" run tiny.lua --rtol -1
 check "takes no value" 2 "option '--json' takes no value" "$program" run tiny.lua --json=yes
+check "names the rule file that was meant" 1 "pointwize: cannot open: No such file or directory (did you mean 'pointwise'?)" \
+  "$program" run tiny.lua --rules pointwize
 check "wants rules" 2 'expected --rules FILE' "$program" partition tiny.lua
 check "knows opsets" 2 "option '--opset': expected 13 to 24, found 9" "$program" partition tiny.lua --rules rules.lua --opset 9
 "$program" run tiny.lua --rulez >out 2>&1

@@ -42,7 +42,7 @@ check "replays it with no rule file there" 0 'all outputs match' \
 check "refuses another model" 1 "cleave: a.json: the plan is of another model: input 'x' is float32\[2, 5\], the plan was made for float32\[2, 4\]" \
   "$program" run tiny.lua --set size=5 --plan a.json
 check "refuses what is no plan" 1 'tiny.lua:1: not JSON: ' "$program" run tiny.lua --plan tiny.lua
-check "takes one of plan and rules" 2 "option '--plan' takes the place of --rules and --backend" \
+check "takes one of plan and rules" 2 "option '--plan' takes the place of --rules, --backend and --device" \
   "$program" run tiny.lua --plan a.json --rules rules.lua
 sed 's/"backend": "cpu"/"backend": "npu"/' a.json >npu.json
 check "names a missing backend" 1 "npu.json: region 'island_0': backend 'npu' is unknown" "$program" run tiny.lua --plan npu.json

@@ -22,6 +22,9 @@ verified() {
 }
 models=$source/examples/models
 check "a recurrent cell" 0 'all outputs match' verified "$models/gru_residual.lua"
+check "a GPU by its number" 0 'memory of cuda:0: ' verified "$models/gru_residual.lua" --device cuda:0
+check "no GPU of this number" 1 "option '--device': backend 'cuda' has 1 device, there is no device 1" \
+  verified "$models/gru_residual.lua" --device cuda:1
 check "a transformer" 0 'all outputs match' verified "$models/bert_base.lua" --set layers=1 --set T=16 --set vocabulary=64
 check "convolutions, depthwise ones among them" 0 'all outputs match' verified "$models/mobilenet_v2.lua" --set size=32
 also "it leaves nothing" " 0 nodes on cpu one by one"

@@ -13,7 +13,7 @@ rooms="base system engine tensor graph graph/compare ops ops/context ops/familie
   formats formats/onnx formats/onnx/read formats/onnx/write
   partition/pattern partition/match partition/plan partition/plan_diff partition/rewrite partition/gradient partition/grow
   partition/explain partition/report
-  backend/wire backend/region backend/library backend/process backend/isolate backend/registry backend/program
+  backend/wire backend/region backend/library backend/process backend/isolate backend/registry backend/blob backend/program
   script/state script/handles script/sandbox script/builder script/rules script embed
   runtime/model runtime/plans runtime/lanes runtime/build runtime/session runtime/serve distributed train/nodes train imperative imperative/script
   tools/calibrate tools/profile tools/verify tools/precision tools/rule_tests tools/watch

@@ -74,6 +74,19 @@ fi
 
 check "no such device" 1 "mirror' has 2 devices, there is no device 2" "$program" run model.lua --load "$library" \
   --rules mirror --option mirror.device=2
+check "a device by its name" 0 "memory of mirror:1: " "$program" run model.lua --load "$library" --device mirror:1 --repeat 1
+check "of a library under another name" 0 "memory of my:1: " "$program" run model.lua --load my="$library" --device my:1 --repeat 1
+check "a device in place of the rule file's" 0 "region on cpu" "$program" run model.lua --load "$library" --rules mirror \
+  --device cpu --repeat 1
+check "no device of this number" 1 "option '--device': backend 'mirror' has 2 devices, there is no device 2" "$program" run \
+  model.lua --load "$library" --device mirror:2
+check "no number" 1 "option '--device': expected the number of a device, found 'x'" "$program" run model.lua --device cpu:x
+check "no such backend" 1 "option '--device': backend 'miror' is unknown (did you mean 'mirror'?)" "$program" run model.lua \
+  --load "$library" --device miror:1
+check "one of two backends" 1 "option '--device': expected a device of --backend mirror, found 'cpu'" "$program" verify \
+  model.lua --load "$library" --backend mirror --device cpu
+check "a plan has its devices" 2 "takes the place of --rules, --backend and --device" "$program" run model.lua --plan no.json \
+  --device cpu
 check "unknown option" 1 "option 'mirror.speed': backend 'mirror' has no such option; there are: device, latency_ns" "$program" run model.lua --load "$library" \
   --rules mirror --option mirror.speed=2
 check "a full device" 1 "device 0 is full" "$program" run model.lua --load "$library" --rules mirror \
@@ -87,6 +100,7 @@ check "weights beyond a device" 0 "its weights have [0-9]* bytes, a device has 4
 
 check "profile" 0 "mirror" "$program" run model.lua --load "$library" --rules mirror --threads 1 --repeat 1 \
   --profile trace.json
+check "verify without rules" 0 "mirror  *region .* match$" "$program" verify model.lua --load "$library" --device mirror:1
 check "verify" 0 "island" "$program" verify model.lua --load "$library" --rules mirror --threads 1
 
 for round in first second; do

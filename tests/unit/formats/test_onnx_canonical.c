@@ -50,7 +50,7 @@ UNIT_TEST(a_constant_without_a_value_is_refused) {
   onnx_begin(&b, 8, 13);
   onnx_simple(&b, "Constant", "", "a");
   onnx_refused(&b, CLEAVE_ERROR_FORMAT,
-               "model: node '': expected a Constant with one value and one output, found 0 and 1");
+               "model: node 'a': expected a Constant with one value and one output, found 0 and 1");
 }
 
 UNIT_TEST(chains_of_identities_vanish) {

@@ -81,7 +81,7 @@ UNIT_TEST(batch_normalization_per_element_is_refused) {
   onnx_int(&b, "spatial", 0);
   onnx_end_node(&b);
   onnx_refused(&b, CLEAVE_ERROR_UNSUPPORTED,
-               "model: node '': operator 'BatchNormalization' of opset 7: spatial = 0 is not supported");
+               "model: node 'y': operator 'BatchNormalization' of opset 7: spatial = 0 is not supported");
 }
 
 UNIT_TEST(upsample_becomes_resize) {
@@ -230,7 +230,7 @@ UNIT_TEST(broadcast_outside_of_the_operand_is_refused) {
   onnx_int(&b, "axis", 1);
   onnx_end_node(&b);
   onnx_refused(&b, CLEAVE_ERROR_UNSUPPORTED,
-               "model: node '': operator 'Add' of opset 6: its axis is outside of the first operand");
+               "model: node 'a': operator 'Add' of opset 6: its axis is outside of the first operand");
 }
 
 UNIT_TEST(slopes_of_old_prelu_are_per_channel) {
@@ -270,7 +270,7 @@ UNIT_TEST(cast_by_name_and_old_constants) {
   onnx_text(&b, "to", "QUAD");
   onnx_end_node(&b);
   onnx_refused(&b, CLEAVE_ERROR_UNSUPPORTED,
-               "model: node '': operator 'Cast' of opset 5: it casts to an unknown element type");
+               "model: node 'c': operator 'Cast' of opset 5: it casts to an unknown element type");
 }
 
 UNIT_MAIN("onnx meanings")

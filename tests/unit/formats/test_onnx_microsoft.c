@@ -95,7 +95,7 @@ static void refuse(const char *inputs, int64_t depth, int64_t bits, const char *
   onnx_floats(&b, "s", "2", (float[]){1, 1}, 2);
   onnx_bytes(&b, "z", "2", packed, 2);
   end(&b, inputs, depth, bits);
-  (void)snprintf(message, sizeof message, "model: node '': operator 'MatMulNBits' of opset 1: %s", reason);
+  (void)snprintf(message, sizeof message, "model: node 'y': operator 'MatMulNBits' of opset 1: %s", reason);
   onnx_refused(&b, CLEAVE_ERROR_UNSUPPORTED, message);
 }
 

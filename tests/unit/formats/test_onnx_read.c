@@ -81,7 +81,7 @@ UNIT_TEST(names_the_value_that_nobody_defines) {
   onnx_simple(&b, "Add", "x nothing", "a");
   onnx_output(&b, "b", CLEAVE_DTYPE_F32, "2");
   onnx_refused(&b, CLEAVE_ERROR_FORMAT,
-               "model: node '': operator 'Add' reads value 'nothing', which is not defined");
+               "model: node 'a': operator 'Add' reads value 'nothing', which is not defined");
 }
 
 UNIT_TEST(tells_a_cycle) {
@@ -91,7 +91,7 @@ UNIT_TEST(tells_a_cycle) {
   onnx_simple(&b, "Add", "x b", "a");
   onnx_simple(&b, "Relu", "a", "b");
   onnx_output(&b, "b", CLEAVE_DTYPE_F32, "2");
-  onnx_refused(&b, CLEAVE_ERROR_FORMAT, "model: node '': operator 'Add' depends on its own output");
+  onnx_refused(&b, CLEAVE_ERROR_FORMAT, "model: node 'a': operator 'Add' depends on its own output");
 }
 
 UNIT_TEST(refuses_values_defined_twice) {
@@ -100,7 +100,7 @@ UNIT_TEST(refuses_values_defined_twice) {
   onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
   onnx_simple(&b, "Relu", "x", "y");
   onnx_simple(&b, "Neg", "x", "y");
-  onnx_refused(&b, CLEAVE_ERROR_FORMAT, "model: node '': value 'y' is defined twice");
+  onnx_refused(&b, CLEAVE_ERROR_FORMAT, "model: node 'y': value 'y' is defined twice");
   onnx_begin(&b, 8, 17);
   onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
   onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
@@ -209,7 +209,7 @@ UNIT_TEST(newer_operator_sets_are_read_where_they_say_the_same) {
   onnx_text(&b, "round_mode", "up");
   onnx_end_node(&b);
   onnx_refused(&b, CLEAVE_ERROR_UNSUPPORTED,
-               "model: node '': operator 'Cast' of opset 24: attribute 'round_mode' is not known (opsets up "
+               "model: node 'y': operator 'Cast' of opset 24: attribute 'round_mode' is not known (opsets up "
                "to 22 are)");
 }
 
@@ -226,7 +226,7 @@ UNIT_TEST(refuses_what_is_no_model) {
   onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
   onnx_simple(&b, "Relu", "x", "y");
   onnx_refused(&b, CLEAVE_ERROR_FORMAT,
-               "model: node '': the model imports no operator set for operator 'Relu'");
+               "model: node 'y': the model imports no operator set for operator 'Relu'");
   unit_fails_with(cleave_onnx_read("/nonexistent/model.onnx", NULL, &graph, e), CLEAVE_ERROR_IO,
                   "/nonexistent/model.onnx: cannot open");
 }
@@ -243,7 +243,7 @@ UNIT_TEST(refuses_graph_attributes) {
   cleave_protobuf_end(&b.graph, mark);
   onnx_end_node(&b);
   onnx_refused(&b, CLEAVE_ERROR_UNSUPPORTED,
-               "model: node '': operator 'If': attribute 'then_branch': a graph attribute is not supported");
+               "model: node 'y': operator 'If': attribute 'then_branch': a graph attribute is not supported");
 }
 
 UNIT_TEST(refuses_types_other_than_tensors) {
@@ -337,16 +337,16 @@ UNIT_TEST(refuses_functions_that_do_not_import_what_they_use) {
   onnx_builder_t b = model_of_function("Neg", "", NULL);
   onnx_refused(
       &b, CLEAVE_ERROR_FORMAT,
-      "model: function 'f': node '': it imports no operator set of domain 'ai.onnx' for operator 'Neg' "
+      "model: function 'f': node 'b': it imports no operator set of domain 'ai.onnx' for operator 'Neg' "
       "(--lenient takes the model's)");
   b = model_of_function("Neg", "", "local");
   onnx_refused(
       &b, CLEAVE_ERROR_FORMAT,
-      "model: function 'f': node '': it imports no operator set of domain 'ai.onnx' for operator 'Neg' "
+      "model: function 'f': node 'b': it imports no operator set of domain 'ai.onnx' for operator 'Neg' "
       "(--lenient takes the model's)");
   b = model_of_function("Frob", "elsewhere", "local");
   onnx_refused(&b, CLEAVE_ERROR_FORMAT,
-               "model: function 'f': node '': it imports no operator set of domain 'elsewhere' for operator "
+               "model: function 'f': node 'b': it imports no operator set of domain 'elsewhere' for operator "
                "'Frob'");
 }
 
@@ -452,7 +452,7 @@ UNIT_TEST(refuses_calls_with_too_many_inputs) {
   onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
   call(&b, "f", "x x", "y");
   onnx_refused(&b, CLEAVE_ERROR_FORMAT,
-               "model: node '': function 'f' has 1 inputs and 1 outputs, found 2 and 1");
+               "model: node 'y': function 'f' has 1 inputs and 1 outputs, found 2 and 1");
 }
 
 UNIT_MAIN("onnx_read")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Large files that were looked through once, and what makes them be looked through again.
-#include "backend/program/blob_seen.h"
+#include "backend/blob/blob_seen.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -282,13 +282,25 @@ UNIT_TEST(callbacks_include_nothing) {
   end();
 }
 
+typedef struct noted {
+  char paths[8][64];
+  int count;
+} noted_t;
+
+static void note(void *context, const char *path) {
+  noted_t *noted = context;
+  ck_assert_int_lt(noted->count, 8);
+  (void)snprintf(noted->paths[noted->count++], sizeof noted->paths[0], "%s", path);
+}
+
 UNIT_TEST(shipped_rules_include_shipped_files_only) {
   unit_ok(load("onednn", e));
+  noted_t noted = {.count = 0};
+  cleave_rules_listener_t listener = {note, &noted};
   cleave_rules_t *rules = NULL;
-  uint32_t count = 7;
-  unit_ok(cleave_rules_load(NULL, &(cleave_rule_source_t){.path = "onednn"}, NULL, NULL, &rules, e));
-  (void)cleave_rules_files(rules, &count);
-  ck_assert_uint_eq(count, 0);
+  unit_ok(cleave_rules_load(NULL, &(cleave_rule_source_t){.path = "onednn"}, NULL, &listener, &rules, e));
+  ck_assert_int_eq(noted.count, 1);
+  ck_assert_str_eq(noted.paths[0], "onednn");
   cleave_rules_destroy(rules);
 }
 
@@ -369,29 +381,19 @@ UNIT_TEST(a_loop_in_an_included_file_ends_with_its_line) {
 
 /* ---- the list of files ---- */
 
-typedef struct noted {
-  char paths[8][64];
-  int count;
-} noted_t;
-
-static void note(void *context, const char *path) {
-  noted_t *noted = context;
-  ck_assert_int_lt(noted->count, 8);
-  (void)snprintf(noted->paths[noted->count++], sizeof noted->paths[0], "%s", path);
-}
-
-UNIT_TEST(lists_the_files_that_were_read) {
+UNIT_TEST(a_listener_learns_of_the_files_that_were_read) {
   begin();
   make_folder("rules");
   write_file("rules/a.lua", "return op 'Conv'\n");
   write_file("rules/r.lua", "local p = include 'a.lua'\nassert(require 'a' == p)\n" SET);
+  noted_t noted = {.count = 0};
+  cleave_rules_listener_t listener = {note, &noted};
   cleave_rules_t *rules = NULL;
-  uint32_t count = 0;
-  unit_ok(cleave_rules_load(NULL, &(cleave_rule_source_t){.path = "rules/r.lua"}, NULL, NULL, &rules, e));
-  const char *const *files = cleave_rules_files(rules, &count);
-  ck_assert_uint_eq(count, 2);
-  ck_assert_str_eq(files[0], "rules/r.lua");
-  ck_assert_str_eq(files[1], "rules/a.lua");
+  unit_ok(
+      cleave_rules_load(NULL, &(cleave_rule_source_t){.path = "rules/r.lua"}, NULL, &listener, &rules, e));
+  ck_assert_int_eq(noted.count, 2);
+  ck_assert_str_eq(noted.paths[0], "rules/r.lua");
+  ck_assert_str_eq(noted.paths[1], "rules/a.lua");
   cleave_rules_destroy(rules);
   end();
 }

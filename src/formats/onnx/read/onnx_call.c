@@ -148,7 +148,7 @@ cleave_status_t cleave_onnx_call_emit(cleave_onnx_call_t *call, const char *op_t
 cleave_status_t cleave_onnx_call_refuse(const cleave_onnx_call_t *call, const char *reason,
                                         cleave_error_t *error) {
   return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED, "node '%s': operator '%s' of opset %d: %s",
-                          call->node->name, call->node->op_type, (int)call->version, reason);
+                          call->node->label, call->node->op_type, (int)call->version, reason);
 }
 
 static cleave_status_t set_inferred(cleave_graph_t *graph, cleave_value_t value,

@@ -105,7 +105,7 @@ cleave_status_t cleave_onnx_rewrite_constant(cleave_onnx_call_t *call, cleave_er
       call->node->output_count != 1) {
     return cleave_error_set(error, CLEAVE_ERROR_FORMAT,
                             "node '%s': expected a Constant with one value and one output, found %zu and %u",
-                            call->node->name, call->attributes.count, call->node->output_count);
+                            call->node->label, call->attributes.count, call->node->output_count);
   }
   cleave_tensor_t *tensor = NULL;
   cleave_value_t value;
@@ -125,7 +125,7 @@ cleave_status_t cleave_onnx_rewrite_identity(cleave_onnx_call_t *call, cleave_er
   if (call->inputs.count != 1 || call->node->output_count != 1 || !cleave_value_exists(input)) {
     return cleave_error_set(error, CLEAVE_ERROR_FORMAT,
                             "node '%s': expected an Identity with one input and one output, found %zu and %u",
-                            call->node->name, call->inputs.count, call->node->output_count);
+                            call->node->label, call->inputs.count, call->node->output_count);
   }
   cleave_onnx_call_bind(call, 0, input);
   call->is_done = true;

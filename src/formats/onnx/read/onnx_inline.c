@@ -82,7 +82,7 @@ static cleave_status_t parse_body_field(cleave_onnx_model_t *model, cleave_onnx_
             error, CLEAVE_ERROR_FORMAT,
             "function '%s': node '%s': it imports no operator set of domain '%s' for "
             "operator '%s'%s",
-            body->name, node.name, node.domain[0] == '\0' ? "ai.onnx" : node.domain, node.op_type,
+            body->name, node.label, node.domain[0] == '\0' ? "ai.onnx" : node.domain, node.op_type,
             cleave_onnx_opset_version(&model->opsets, node.domain) > 0 ? " (--lenient takes the model's)"
                                                                        : "");
       }
@@ -176,7 +176,7 @@ static cleave_status_t bind_ports(inliner_t *inliner, const cleave_onnx_body_t *
   if (call->input_count > body->inputs.count || call->output_count > body->outputs.count) {
     return cleave_error_set(error, CLEAVE_ERROR_FORMAT,
                             "node '%s': function '%s' has %zu inputs and %zu outputs, found %u and %u",
-                            call->name, body->name, body->inputs.count, body->outputs.count,
+                            call->label, body->name, body->inputs.count, body->outputs.count,
                             call->input_count, call->output_count);
   }
   names[0] = CLEAVE_STRING_EMPTY;

@@ -229,7 +229,7 @@ static cleave_status_t start_call(reader_t *reader, const cleave_onnx_node_t *no
     if (attribute->reference != NULL) {
       return cleave_error_set(error, CLEAVE_ERROR_FORMAT,
                               "node '%s': attribute '%s' refers to an attribute outside of a function",
-                              node->name, attribute->value.name);
+                              node->label, attribute->value.name);
     }
     if (!attribute->is_empty) {
       CLEAVE_ARRAY_PUSH(&call->attributes, attribute->value, error);
@@ -247,7 +247,7 @@ static cleave_status_t check_newer(const cleave_onnx_call_t *call, const cleave_
       return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
                               "node '%s': operator '%s' of opset %d: attribute '%s' is not known (opsets up "
                               "to 22 are)",
-                              call->node->name, call->node->op_type, (int)call->version, name);
+                              call->node->label, call->node->op_type, (int)call->version, name);
     }
   }
   return CLEAVE_OK;
@@ -301,7 +301,7 @@ static cleave_status_t add_call(reader_t *reader, cleave_error_t *error) {
     cleave_error_t reason = CLEAVE_ERROR_INIT;
     cleave_status_t status = cleave_custom_op_check_version(op, call->version, &reason);
     if (status != CLEAVE_OK) {
-      return cleave_error_set(error, status, "node '%s': %s", call->node->name, reason.message);
+      return cleave_error_set(error, status, "node '%s': %s", call->node->label, reason.message);
     }
   }
   while (call->inputs.count > 0 && !cleave_value_exists(call->inputs.items[call->inputs.count - 1])) {
@@ -336,13 +336,13 @@ static cleave_status_t add_node(reader_t *reader, uint32_t index, uint32_t *miss
   const cleave_onnx_node_t *node = &reader->builder.model->nodes.items[index];
   if (node->domain[0] == '\0' && node->version == 0) {
     return cleave_error_set(error, CLEAVE_ERROR_FORMAT,
-                            "node '%s': the model imports no operator set for operator '%s'", node->name,
+                            "node '%s': the model imports no operator set for operator '%s'", node->label,
                             node->op_type);
   }
   for (uint32_t k = 0; k < node->output_count; k++) {
     if (node->outputs[k].index != 0 && cleave_value_exists(reader->builder.values[node->outputs[k].index])) {
       return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "node '%s': value '%s' is defined twice",
-                              node->name, name_of(reader, node->outputs[k]));
+                              node->label, name_of(reader, node->outputs[k]));
     }
   }
   CLEAVE_TRY(start_call(reader, node, error));
@@ -389,14 +389,14 @@ static cleave_status_t explain_missing(const reader_t *reader, const uint32_t *m
       uint32_t name = node->inputs[i].index;
       if (name != 0 && !cleave_value_exists(reader->builder.values[name]) && !is_produced[name]) {
         return cleave_error_set(error, CLEAVE_ERROR_FORMAT,
-                                "node '%s': operator '%s' reads value '%s', which is not defined", node->name,
-                                node->op_type, name_of(reader, node->inputs[i]));
+                                "node '%s': operator '%s' reads value '%s', which is not defined",
+                                node->label, node->op_type, name_of(reader, node->inputs[i]));
       }
     }
     stuck = stuck == NULL && missing[k] > 0 ? node : stuck;
   }
   return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "node '%s': operator '%s' depends on its own output",
-                          stuck != NULL ? stuck->name : "", stuck != NULL ? stuck->op_type : "");
+                          stuck != NULL ? stuck->label : "", stuck != NULL ? stuck->op_type : "");
 }
 
 static cleave_status_t add_nodes(reader_t *reader, cleave_error_t *error) {

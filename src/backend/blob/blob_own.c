@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is opened is looked at through its descriptor, so that nothing can take its place in between.
-#include "backend/program/blob_own.h"
+#include "backend/blob/blob_own.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A crash of the machine may leave a file with its size and times but without its content: hence the boot.
 // Nothing is parsed: what is there is compared with what would be written now.
-#include "backend/program/blob_seen.h"
+#include "backend/blob/blob_seen.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backend/program/blob_own.h"
+#include "backend/blob/blob_own.h"
 #include "base/text.h"
 
 static const char MAGIC[8] = {'C', 'L', 'V', 'S', 'E', 'E', 'N', '1'};

@@ -7,8 +7,8 @@
  * seconds before it was opened gets none, because it may change again within a tick of the clock. The time of
  * that small file is when the large one was used last.
  */
-#ifndef CLEAVE_BACKEND_PROGRAM_BLOB_SEEN_H
-#define CLEAVE_BACKEND_PROGRAM_BLOB_SEEN_H
+#ifndef CLEAVE_BACKEND_BLOB_BLOB_SEEN_H
+#define CLEAVE_BACKEND_BLOB_BLOB_SEEN_H
 
 #include "system/digest.h"
 #include "system/file.h"
@@ -33,4 +33,4 @@ bool cleave_blob_seen_find(const char *path, const cleave_blob_seen_t *seen);
 /* Keeps that it was looked through. False without room for it, or leave to write it. */
 bool cleave_blob_seen_write(const char *path, const cleave_blob_seen_t *seen);
 
-#endif /* CLEAVE_BACKEND_PROGRAM_BLOB_SEEN_H */
+#endif /* CLEAVE_BACKEND_BLOB_BLOB_SEEN_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Files of the folder of compiled regions: opened only if nobody else can have written them. */
-#ifndef CLEAVE_BACKEND_PROGRAM_BLOB_OWN_H
-#define CLEAVE_BACKEND_PROGRAM_BLOB_OWN_H
+#ifndef CLEAVE_BACKEND_BLOB_BLOB_OWN_H
+#define CLEAVE_BACKEND_BLOB_BLOB_OWN_H
 
 #include "base/memory.h"
 
@@ -21,4 +21,4 @@ bool cleave_blob_fits_process(uint64_t bytes);
 #define CLEAVE_BLOB_TEMPORARY ".writing-"
 char *cleave_blob_temporary_path(const char *folder);
 
-#endif /* CLEAVE_BACKEND_PROGRAM_BLOB_OWN_H */
+#endif /* CLEAVE_BACKEND_BLOB_BLOB_OWN_H */

@@ -15,13 +15,13 @@
  * A file is written beside its place, under a name that begins with CLEAVE_BLOB_TEMPORARY, for the user's
  * eyes alone, and renamed: readers see whole files. Nothing that is found in the place of one is trusted.
  */
-#ifndef CLEAVE_BACKEND_PROGRAM_BLOB_FILE_H
-#define CLEAVE_BACKEND_PROGRAM_BLOB_FILE_H
+#ifndef CLEAVE_BACKEND_BLOB_BLOB_FILE_H
+#define CLEAVE_BACKEND_BLOB_BLOB_FILE_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "backend/program/blob_own.h"
+#include "backend/blob/blob_own.h"
 #include "base/text.h"
 #include "system/digest.h"
 
@@ -75,4 +75,4 @@ cleave_status_t cleave_blob_writer_write(void *context, const void *data, size_t
 CLEAVE_STATUS cleave_blob_writer_end(cleave_blob_writer_t *writer, const char *path, uint64_t *out_bytes,
                                      cleave_error_t *error);
 
-#endif /* CLEAVE_BACKEND_PROGRAM_BLOB_FILE_H */
+#endif /* CLEAVE_BACKEND_BLOB_BLOB_FILE_H */

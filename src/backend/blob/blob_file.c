@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sizes are checked against the file before anything is allocated or followed.
-#include "backend/program/blob_file.h"
+#include "backend/blob/blob_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backend/program/blob_seen.h"
+#include "backend/blob/blob_seen.h"
 #include "system/threads.h"
 
 /* Files are written in pieces of this size: file systems then keep them in memory in large pages, which a
