@@ -98,4 +98,4 @@ UNIT_TEST(answers_that_were_changed_on_the_way_are_errors_or_results) {
   ck_assert_int_gt(steps, SEEDS / 20);
 }
 
-UNIT_MAIN("replay_isolated")
+UNIT_SUITE("replay_isolated")

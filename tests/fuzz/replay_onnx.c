@@ -210,4 +210,4 @@ UNIT_TEST(reading_survives_every_failed_allocation) {
   close_corpus();
 }
 
-UNIT_MAIN("replay_onnx")
+UNIT_SUITE("replay_onnx")

@@ -11,4 +11,4 @@ UNIT_TEST(outlives_plans_that_were_tampered_with) {
   ck_assert_uint_gt(counts[FUZZ_REFUSED], rounds / 10);
 }
 
-UNIT_MAIN("fuzz plans")
+UNIT_SUITE("fuzz plans")

@@ -19,4 +19,4 @@ UNIT_TEST(outlives_messages_that_were_tampered_with) {
   ck_assert_uint_gt(counts[FUZZ_REFUSED], rounds / 10);
 }
 
-UNIT_MAIN("fuzz regions")
+UNIT_SUITE("fuzz regions")

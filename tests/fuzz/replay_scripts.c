@@ -31,4 +31,4 @@ UNIT_TEST(outlives_operators_with_any_arguments) {
   ck_assert_uint_gt(counts[FUZZ_REFUSED], 0);
 }
 
-UNIT_MAIN("fuzz scripts")
+UNIT_SUITE("fuzz scripts")

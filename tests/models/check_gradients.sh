@@ -14,25 +14,25 @@ if [ "$which" != small ]; then
   models="resnet18+double resnet18+train resnet50+double bert_base gpt unet+double unet+train gru lstm
     mobilenet_v3_small+double densenet121+double swin_t convnext_tiny"
 fi
-mkdir -p "$folder"
-# A path of its own: other Pythons of the machine do not see Debian's packages.
-# shellcheck disable=SC2086
-/usr/bin/python3 "$root/tests/models/gradients.py" "$folder" $models >/dev/null
-passed=0
-failed=0
-for name in $models; do
-  model=$folder/$name
-  if "$program" gradient "$model/model.onnx" --loss loss --wrt "$(cat "$model/wrt")" -o "$model/gradient.onnx" \
-    >"$folder/log" 2>&1 &&
-    "$program" run "$model/gradient.onnx" --data "$model/test_data_set_0" --rtol 1e-3 --atol 1e-5 --warmup 0 \
-      --repeat 1 >"$folder/log" 2>&1; then
-    passed=$((passed + 1))
-  else
-    failed=$((failed + 1))
-    echo "$name: $(grep -m 3 -e ' differ$' -e '^cleave: ' "$folder/log" | tr '\n' ' ')"
-  fi
-  rm -f "$model/gradient.onnx"
-done
-rm -f "$folder/log"
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+. "$root/tests/models/side_by_side.sh"
+if [ -z "${CLEAVE_ONE_MODEL:-}" ]; then
+  mkdir -p "$folder"
+  # A path of its own: other Pythons of the machine do not see Debian's packages.
+  # shellcheck disable=SC2086
+  /usr/bin/python3 "$root/tests/models/gradients.py" "$folder" $models >/dev/null
+  side_by_side "$models" "$@"
+  exit
+fi
+model=$folder/$CLEAVE_ONE_MODEL
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+if "$program" gradient "$model/model.onnx" --loss loss --wrt "$(cat "$model/wrt")" -o "$work/gradient.onnx" \
+  >"$work/log" 2>&1 &&
+  "$program" run "$work/gradient.onnx" --data "$model/test_data_set_0" --rtol 1e-3 --atol 1e-5 --warmup 0 \
+    --repeat 1 >"$work/log" 2>&1; then
+  echo "1 passed, 0 failed"
+else
+  echo "$CLEAVE_ONE_MODEL: $(grep -m 3 -e ' differ$' -e '^cleave: ' "$work/log" | tr '\n' ' ')"
+  echo "0 passed, 1 failed"
+  exit 1
+fi

@@ -13,14 +13,20 @@ program=$1
 which=${2:-all}
 root=$(cd "$(dirname "$0")/../.." && pwd)
 folder=${3:-${CLEAVE_MODELS:-$root/build/models}}
-[ $# -lt 3 ] || shift
-[ $# -lt 2 ] || shift
-shift
-small="squeezenet1_1_op13 mobilenet_v2_op17 gpt_op13 lstm_op17 gru_op13"
+. "$root/tests/models/side_by_side.sh"
 command -v node >/dev/null || { echo "skipped: Node.js is not installed"; exit 77; }
 export ORT_DIR="${ORT_DIR:-$root/build}"
 (cd "$ORT_DIR" && node -e 'require("onnxruntime-node")') 2>/dev/null ||
   { echo "skipped: npm's onnxruntime-node is not in $ORT_DIR/node_modules"; exit 77; }
+if [ -z "${CLEAVE_ONE_MODEL:-}" ]; then
+  models="squeezenet1_1_op13 mobilenet_v2_op17 gpt_op13 lstm_op17 gru_op13"
+  [ "$which" != all ] || models=$(cd "$folder" && ls -d */model.onnx | sed 's|/.*||')
+  side_by_side "$models" "$@"
+  exit
+fi
+[ $# -lt 3 ] || shift
+[ $# -lt 2 ] || shift
+shift
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 passed=0
@@ -62,18 +68,11 @@ check() {
   rm -f "$work/model.onnx" "$work/model.onnx.data"
 }
 
-for model in "$folder"/*/model.onnx; do
-  name=$(basename "$(dirname "$model")")
-  case " $small " in
-    *" $name "*) ;;
-    *) [ "$which" = all ] || continue ;;
-  esac
-  if [ $# -eq 0 ]; then
-    check "$name"
-  fi
-  for opset in "$@"; do
-    check "$name" "$opset"
-  done
+if [ $# -eq 0 ]; then
+  check "$CLEAVE_ONE_MODEL"
+fi
+for opset in "$@"; do
+  check "$CLEAVE_ONE_MODEL" "$opset"
 done
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

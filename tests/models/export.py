@@ -14,6 +14,7 @@ import math
 import os
 import sys
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 
 warnings.filterwarnings("ignore")
 import torch
@@ -293,6 +294,12 @@ def export(folder, name, opset):
     print(f"{target}/model.onnx", flush=True)
 
 
+def side_by_side(function, tasks):
+    """What the function returns for each tuple of arguments: two at a time, in processes of one thread each."""
+    with ProcessPoolExecutor(2, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        return list(pool.map(function, *zip(*tasks)))
+
+
 def main(arguments):
     names = VISION + list(MODELS)
     if not arguments or arguments[0] in ("-h", "--help"):
@@ -300,13 +307,14 @@ def main(arguments):
     if arguments[0] == "--list":
         print("\n".join(names + (MORE if arguments[1:] == ["all"] else [])))
         return
+    tasks = []
     wanted = arguments[1:] or [f"{name}@{opset}" for opset in (13, 17) for name in names]
     for item in wanted:
         name, _, opset = item.partition("@")
         if name not in names + MORE + list(LARGE):
             sys.exit(f"export.py: model '{name}' is unknown; expected one of {', '.join(names + MORE)}")
-        for version in [int(opset)] if opset else [13, 17]:
-            export(arguments[0], name, version)
+        tasks += [(arguments[0], name, int(version)) for version in ([opset] if opset else [13, 17])]
+    side_by_side(export, tasks)
 
 
 if __name__ == "__main__":

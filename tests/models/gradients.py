@@ -20,7 +20,7 @@ import numpy
 import torch
 from torch import nn
 
-from export import MODELS, randomise, vision, write_tensors
+from export import MODELS, randomise, side_by_side, vision, write_tensors
 
 BATCH = 2  # of images
 
@@ -76,8 +76,7 @@ def export(folder, item):
 def main(arguments):
     if len(arguments) < 2:
         sys.exit(__doc__)
-    for item in arguments[1:]:
-        export(arguments[0], item)
+    side_by_side(export, [(arguments[0], item) for item in arguments[1:]])
 
 
 if __name__ == "__main__":

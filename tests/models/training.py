@@ -19,7 +19,7 @@ import onnx
 import torch
 from onnx import numpy_helper
 
-from export import Bert, randomise, vision
+from export import Bert, randomise, side_by_side, vision
 
 STEPS = 4
 BATCH = 4
@@ -141,10 +141,8 @@ def compare(program, folder, case):
 def main(arguments):
     if len(arguments) != 2:
         sys.exit(__doc__)
-    torch.set_num_threads(2)
     failed = 0
-    for case in CASES:
-        wrong = compare(arguments[0], arguments[1], case)
+    for case, wrong in zip(CASES, side_by_side(compare, [(*arguments, case) for case in CASES])):
         failed += bool(wrong)
         for line in wrong[:4]:
             print(f"{case}: {line}")

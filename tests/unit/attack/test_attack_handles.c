@@ -266,4 +266,4 @@ UNIT_TEST(two_rule_files_share_nothing) {
   close_fixture(&fixture);
 }
 
-UNIT_MAIN("attacks with handles")
+UNIT_SUITE("attacks with handles")

@@ -376,4 +376,4 @@ UNIT_TEST(recursion_of_every_kind_ends) {
   IN_CALLBACKS(ATTACKS);
 }
 
-UNIT_MAIN("attacks on limits")
+UNIT_SUITE("attacks on limits")

@@ -221,4 +221,4 @@ UNIT_TEST(constants_made_of_shared_tables_end) {
   expect_graph("local t = {} t[1] = t g.constant(t)", CLEAVE_ERROR_RULE, "nested more than 8 deep");
 }
 
-UNIT_MAIN("attacks by text")
+UNIT_SUITE("attacks by text")

@@ -123,4 +123,4 @@ UNIT_TEST(the_order_of_keys_never_depends_on_addresses) {
   IN_CALLBACKS(ATTACKS);
 }
 
-UNIT_MAIN("attacks with values")
+UNIT_SUITE("attacks with values")

@@ -288,4 +288,4 @@ UNIT_TEST(programs_with_other_options_devices_or_settings_are_not_shared) {
   cleave_program_cache_release(cache);
 }
 
-UNIT_MAIN("configure")
+UNIT_SUITE("configure")

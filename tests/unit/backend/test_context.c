@@ -444,4 +444,4 @@ UNIT_TEST(threads_with_a_context_each_do_not_meet) {
   }
 }
 
-UNIT_MAIN("context")
+UNIT_SUITE("context")

@@ -246,4 +246,4 @@ UNIT_TEST(a_thousand_rounds_of_loading_and_using_leave_nothing_behind) {
   ck_assert_uint_eq(left, 0);
 }
 
-UNIT_MAIN("custom operator")
+UNIT_SUITE("custom operator")

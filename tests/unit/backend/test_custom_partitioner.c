@@ -482,4 +482,4 @@ UNIT_TEST(a_plan_stays_when_the_partitioner_goes) {
   cleave_model_release(model);
 }
 
-UNIT_MAIN("custom partitioner")
+UNIT_SUITE("custom partitioner")

@@ -404,4 +404,4 @@ UNIT_TEST(passes_of_rule_files) {
              "library 'cpu': pass 'empty': function 'run' is missing");
 }
 
-UNIT_MAIN("custom pass")
+UNIT_SUITE("custom pass")

@@ -350,4 +350,4 @@ UNIT_TEST(memory_that_runs_out_is_an_error_and_adds_nothing) {
   }
 }
 
-UNIT_MAIN("custom schema")
+UNIT_SUITE("custom schema")

@@ -403,4 +403,4 @@ UNIT_TEST(without_memory_nothing_is_left_and_no_more_goes_wrong) {
   isolate_case_check_no_children();
 }
 
-UNIT_MAIN("isolate")
+UNIT_SUITE("isolate")

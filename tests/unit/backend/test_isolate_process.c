@@ -156,4 +156,4 @@ UNIT_TEST(a_worker_that_lies_is_not_believed) {
   isolate_case_check_no_children();
 }
 
-UNIT_MAIN("isolated processes")
+UNIT_SUITE("isolated processes")

@@ -492,4 +492,4 @@ UNIT_TEST(a_process_that_lives_long_does_not_grow) {
   remove_folder();
 }
 
-UNIT_MAIN("isolate programs")
+UNIT_SUITE("isolate programs")

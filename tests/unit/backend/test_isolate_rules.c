@@ -289,4 +289,4 @@ UNIT_TEST(a_library_that_was_lost_is_asked_again_when_it_is_loaded_again) {
   isolate_case_check_no_children();
 }
 
-UNIT_MAIN("isolate rules")
+UNIT_SUITE("isolate rules")

@@ -359,4 +359,4 @@ UNIT_TEST(ten_thousand_rounds_of_load_run_and_unload_do_not_grow) {
 #endif
 }
 
-UNIT_MAIN("library")
+UNIT_SUITE("library")

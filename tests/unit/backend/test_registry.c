@@ -67,4 +67,4 @@ UNIT_TEST(a_refusal_with_a_number_that_is_no_status_is_the_backends_failure) {
              "here: no reason given");
 }
 
-UNIT_MAIN("registry")
+UNIT_SUITE("registry")

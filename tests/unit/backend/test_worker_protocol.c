@@ -167,4 +167,4 @@ UNIT_TEST(buffers_end_where_pages_do_and_marks_are_around_them) {
   ck_assert(!cleave_area_place((const size_t[]){SIZE_MAX / 4, SIZE_MAX / 4, SIZE_MAX / 4}, 3, parts, &total));
 }
 
-UNIT_MAIN("worker_protocol")
+UNIT_SUITE("worker_protocol")

@@ -133,4 +133,4 @@ UNIT_TEST(a_backend_without_costs_checks_no_gain) {
   rule_case_deinit(&c);
 }
 
-UNIT_MAIN("attributes")
+UNIT_SUITE("attributes")

@@ -480,4 +480,4 @@ UNIT_TEST(the_number_of_threads_is_the_users_own) {
   ck_assert_int_ge(cleave_threads_available(), 1);
 }
 
-UNIT_MAIN("base")
+UNIT_SUITE("base")

@@ -52,4 +52,4 @@ UNIT_TEST(refuses_what_it_does_not_write) {
   ck_assert_uint_eq(cleave_base64_length(SIZE_MAX), SIZE_MAX);
 }
 
-UNIT_MAIN("base64")
+UNIT_SUITE("base64")

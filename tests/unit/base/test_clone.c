@@ -147,4 +147,4 @@ UNIT_TEST(attributes_of_a_copy_have_room_to_grow) {
   cleave_graph_destroy(graph);
 }
 
-UNIT_MAIN("clone")
+UNIT_SUITE("clone")

@@ -246,4 +246,4 @@ UNIT_TEST(the_order_list_makes_room_at_one_place_for_ever) {
   cleave_order_list_deinit(&list);
 }
 
-UNIT_MAIN("contraction")
+UNIT_SUITE("contraction")

@@ -67,4 +67,4 @@ UNIT_TEST(costs_that_make_no_sense_are_not_known) {
   }
 }
 
-UNIT_MAIN("costs")
+UNIT_SUITE("costs")

@@ -66,4 +66,4 @@ UNIT_TEST(words_that_change_places_are_other_content) {
   }
 }
 
-UNIT_MAIN("digest")
+UNIT_SUITE("digest")

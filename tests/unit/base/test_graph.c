@@ -315,4 +315,4 @@ UNIT_TEST(every_failing_allocation_is_an_error_and_no_leak) {
   }
 }
 
-UNIT_MAIN("graph")
+UNIT_SUITE("graph")

@@ -227,4 +227,4 @@ UNIT_TEST(numbers_of_enumerations_stay) {
   ck_assert_uint_eq(CLEAVE_BACKEND_ABI_MAJOR, 2);
 }
 
-UNIT_MAIN("header_layout")
+UNIT_SUITE("header_layout")

@@ -95,4 +95,4 @@ UNIT_TEST(what_is_compressed_or_something_else_is_refused) {
   ck_assert_int_eq(remove(path), 0);
 }
 
-UNIT_MAIN("npz")
+UNIT_SUITE("npz")

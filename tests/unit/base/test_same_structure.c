@@ -94,4 +94,4 @@ UNIT_TEST(tensors_are_the_same_bit_by_bit) {
   cleave_tensor_release(b);
 }
 
-UNIT_MAIN("same_structure")
+UNIT_SUITE("same_structure")

@@ -238,4 +238,4 @@ UNIT_TEST(dense_constants_stay_dense) {
   session_case_deinit(&c);
 }
 
-UNIT_MAIN("sparse")
+UNIT_SUITE("sparse")

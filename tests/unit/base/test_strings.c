@@ -53,4 +53,4 @@ UNIT_TEST(copies_of_a_set_share_its_texts_and_outlive_it) {
   cleave_strings_deinit(&third);
 }
 
-UNIT_MAIN("strings")
+UNIT_SUITE("strings")

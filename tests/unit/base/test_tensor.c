@@ -282,4 +282,4 @@ UNIT_TEST(broken_npy_files_are_errors) {
   unlink(path);
 }
 
-UNIT_MAIN("tensor")
+UNIT_SUITE("tensor")

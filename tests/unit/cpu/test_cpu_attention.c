@@ -242,4 +242,4 @@ CPU_TEST(swishes_with_any_slope) {
   op_case(&cpu, "Swish", "f64[2] -1 2", "alpha=0.0", "f64[2] -0.5 1");
 }
 
-UNIT_MAIN("cpu_attention")
+UNIT_SUITE("cpu_attention")

@@ -355,4 +355,4 @@ CPU_TEST(takes_optimiser_steps_of_the_training_domain) {
                 CLEAVE_ERROR_UNSUPPORTED, "no kernel for this operator");
 }
 
-UNIT_MAIN("cpu_kernels")
+UNIT_SUITE("cpu_kernels")

@@ -244,4 +244,4 @@ CPU_TEST(sums_along_an_axis) {
   op_case_fails(&cpu, "CumSum", "f32[2] 1; i64[] 1", "", "f32[2] 0", CLEAVE_ERROR_SHAPE, "axis");
 }
 
-UNIT_MAIN("cpu_math")
+UNIT_SUITE("cpu_math")

@@ -391,4 +391,4 @@ CPU_TEST(makes_probabilities) {
                 "axis 2 is outside rank 2");
 }
 
-UNIT_MAIN("cpu_nn")
+UNIT_SUITE("cpu_nn")

@@ -176,4 +176,4 @@ CPU_TEST(transforms_signals) {
   op_case(&cpu, "BlackmanWindow", "i64[] 4", "", "f32[4] -1.38777878e-17 0.340000004 1 0.340000004");
 }
 
-UNIT_MAIN("cpu_nn_sequence")
+UNIT_SUITE("cpu_nn_sequence")

@@ -183,4 +183,4 @@ CPU_TEST(adds_up_columns) {
                 "f32[1,1,3,3] 1 2 2 -1 2 -3 -1 -2 -2", CLEAVE_ERROR_SHAPE, "expected");
 }
 
-UNIT_MAIN("cpu_nn_vision")
+UNIT_SUITE("cpu_nn_vision")

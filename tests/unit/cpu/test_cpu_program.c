@@ -389,4 +389,4 @@ CPU_TEST(openblas_is_loaded_when_a_matmul_is_compiled) {
   ck_assert(has_openblas());
 }
 
-UNIT_MAIN("cpu_program")
+UNIT_SUITE("cpu_program")

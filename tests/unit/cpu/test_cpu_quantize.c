@@ -150,4 +150,4 @@ CPU_TEST(quantises_in_all_arrangements) {
   }
 }
 
-UNIT_MAIN("cpu_quantize")
+UNIT_SUITE("cpu_quantize")

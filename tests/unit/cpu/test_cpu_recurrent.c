@@ -330,4 +330,4 @@ UNIT_TEST(an_infinite_weight_meets_a_zero_state) {
   free(found);
 }
 
-UNIT_MAIN("cpu_recurrent")
+UNIT_SUITE("cpu_recurrent")

@@ -175,4 +175,4 @@ UNIT_TEST(finds_maxima) {
   end();
 }
 
-UNIT_MAIN("cpu_threads")
+UNIT_SUITE("cpu_threads")

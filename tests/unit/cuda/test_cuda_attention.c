@@ -293,4 +293,4 @@ UNIT_TEST(float32_is_exact_and_rounded_to_tf32_if_that_is_asked_for) {
   ck_assert_msg(rounded > 1e-5 && rounded < 1e-3, "%g", rounded);
 }
 
-UNIT_MAIN("cuda attention")
+UNIT_SUITE("cuda attention")

@@ -123,4 +123,4 @@ UNIT_TEST(cudnn_computes_the_gradient_of_weights) {
   expect_failure("cudnnConvolutionBackwardFilter=1");
 }
 
-UNIT_MAIN("gradients on a GPU")
+UNIT_SUITE("gradients on a GPU")

@@ -407,4 +407,4 @@ UNIT_TEST(a_table_finds_what_it_holds) {
   free(entries);
 }
 
-UNIT_MAIN("cuda choices")
+UNIT_SUITE("cuda choices")

@@ -298,4 +298,4 @@ UNIT_TEST(a_folder_that_others_may_write_to_is_not_used) {
   ck_assert_int_eq(rmdir(folder), 0);
 }
 
-UNIT_MAIN("cuda faults")
+UNIT_SUITE("cuda faults")

@@ -92,4 +92,4 @@ UNIT_TEST(the_last_update_of_a_place_holds) {
   expect("ScatterND", 2, dims, places, 2, update_dims, updates, expected);
 }
 
-UNIT_MAIN("places outside of the data on a GPU")
+UNIT_SUITE("places outside of the data on a GPU")

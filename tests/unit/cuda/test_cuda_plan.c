@@ -371,4 +371,4 @@ UNIT_TEST(sharing_memory_of_many_slots_grows_with_them) {
   expect_growth(time_of_sharing);
 }
 
-UNIT_MAIN("cuda_plan")
+UNIT_SUITE("cuda_plan")

@@ -145,4 +145,4 @@ UNIT_TEST(matrices_are_loaded_by_rows_or_by_columns) {
   }
 }
 
-UNIT_MAIN("cuda tensor cores")
+UNIT_SUITE("cuda tensor cores")

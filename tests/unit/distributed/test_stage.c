@@ -239,4 +239,4 @@ UNIT_TEST(what_does_not_fit_fails_in_all) {
   stop(&pipeline);
 }
 
-UNIT_MAIN("stages")
+UNIT_SUITE("stages")

@@ -476,4 +476,4 @@ UNIT_TEST(a_description_says_who_waits_for_whom) {
   engine_case_end(engine);
 }
 
-UNIT_MAIN("engine")
+UNIT_SUITE("engine")

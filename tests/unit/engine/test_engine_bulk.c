@@ -169,4 +169,4 @@ UNIT_TEST(in_the_steady_state_nothing_is_allocated) {
   }
 }
 
-UNIT_MAIN("engine bulks")
+UNIT_SUITE("engine bulks")

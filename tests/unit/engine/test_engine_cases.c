@@ -218,4 +218,4 @@ UNIT_TEST(what_belongs_to_a_thread_stays_with_it) { /* E14 */
   engine_case_end(engine);
 }
 
-UNIT_MAIN("engine, more cases")
+UNIT_SUITE("engine, more cases")

@@ -257,4 +257,4 @@ UNIT_TEST(every_failing_allocation_is_an_error_and_no_leak) {
   }
 }
 
-UNIT_MAIN("engine errors")
+UNIT_SUITE("engine errors")

@@ -173,4 +173,4 @@ UNIT_TEST(several_threads_push_programs_of_their_own) {
   }
 }
 
-UNIT_MAIN("engine, random programs")
+UNIT_SUITE("engine, random programs")

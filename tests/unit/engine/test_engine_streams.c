@@ -417,4 +417,4 @@ UNIT_TEST(a_variable_ends_after_its_use_in_streams) {
   end(&fake, 1, engine);
 }
 
-UNIT_MAIN("engine, streams")
+UNIT_SUITE("engine, streams")

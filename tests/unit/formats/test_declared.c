@@ -244,4 +244,4 @@ UNIT_TEST(nodes_that_no_output_needs_go_unless_they_are_kept) {
   }
 }
 
-UNIT_MAIN("declared")
+UNIT_SUITE("declared")

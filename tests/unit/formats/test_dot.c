@@ -102,4 +102,4 @@ UNIT_TEST(long_names_are_cut) {
   cleave_graph_destroy(graph);
 }
 
-UNIT_MAIN("dot")
+UNIT_SUITE("dot")

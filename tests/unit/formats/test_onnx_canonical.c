@@ -248,4 +248,4 @@ UNIT_TEST(dft_takes_its_axis_as_input) {
   cleave_graph_destroy(graph);
 }
 
-UNIT_MAIN("onnx_canonical")
+UNIT_SUITE("onnx_canonical")

@@ -256,4 +256,4 @@ UNIT_TEST(what_has_no_older_spelling_is_refused_with_the_opset_that_has_it) {
           "opset 18 can");
 }
 
-UNIT_MAIN("onnx_lower")
+UNIT_SUITE("onnx_lower")

@@ -273,4 +273,4 @@ UNIT_TEST(cast_by_name_and_old_constants) {
                "model: node 'c': operator 'Cast' of opset 5: it casts to an unknown element type");
 }
 
-UNIT_MAIN("onnx meanings")
+UNIT_SUITE("onnx meanings")

@@ -114,4 +114,4 @@ UNIT_TEST(what_is_not_packed_so_is_refused) {
   refuse("x w s long", 8, 4, size);
 }
 
-UNIT_MAIN("onnx_microsoft")
+UNIT_SUITE("onnx_microsoft")

@@ -455,4 +455,4 @@ UNIT_TEST(refuses_calls_with_too_many_inputs) {
                "model: node 'y': function 'f' has 1 inputs and 1 outputs, found 2 and 1");
 }
 
-UNIT_MAIN("onnx_read")
+UNIT_SUITE("onnx_read")

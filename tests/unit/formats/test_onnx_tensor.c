@@ -361,4 +361,4 @@ UNIT_TEST(tensor_files_that_hold_sequences_are_refused) {
   (void)rmdir(folder);
 }
 
-UNIT_MAIN("onnx_tensor")
+UNIT_SUITE("onnx_tensor")

@@ -116,4 +116,4 @@ UNIT_TEST(all_test_data_is_read_or_refused_with_a_reason) {
   ck_assert_uint_le(counts.refused_tensors, 64);
 }
 
-UNIT_MAIN("onnx_testdata")
+UNIT_SUITE("onnx_testdata")

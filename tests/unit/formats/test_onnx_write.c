@@ -433,4 +433,4 @@ UNIT_TEST(a_failed_write_says_where) {
   cleave_graph_destroy(graph);
 }
 
-UNIT_MAIN("onnx_write")
+UNIT_SUITE("onnx_write")

@@ -185,4 +185,4 @@ UNIT_TEST(refuses_messages_that_nest_too_deep) {
              "protobuf: messages nest more than 64 deep");
 }
 
-UNIT_MAIN("protobuf")
+UNIT_SUITE("protobuf")

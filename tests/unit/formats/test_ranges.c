@@ -117,4 +117,4 @@ UNIT_TEST(what_is_not_right_in_a_file_is_named) {
   refused("]\n}", "]", CLEAVE_ERROR_FORMAT, "not JSON");
 }
 
-UNIT_MAIN("ranges")
+UNIT_SUITE("ranges")

@@ -401,4 +401,4 @@ UNIT_TEST(short_memory_is_an_error_and_no_leak) {
   }
 }
 
-UNIT_MAIN("arrays")
+UNIT_SUITE("arrays")

@@ -426,4 +426,4 @@ UNIT_TEST(short_memory_is_an_error_and_no_leak) {
   end(imperative);
 }
 
-UNIT_MAIN("records")
+UNIT_SUITE("records")

@@ -130,4 +130,4 @@ UNIT_TEST(a_model_of_other_sizes_has_other_sums) {
   cleave_model_release(model);
 }
 
-UNIT_MAIN("fusion cases")
+UNIT_SUITE("fusion cases")

@@ -216,4 +216,4 @@ UNIT_TEST(attends_to_values_near_the_largest_number) {
   release(&o);
 }
 
-UNIT_MAIN("kernels_attention")
+UNIT_SUITE("kernels_attention")

@@ -128,4 +128,4 @@ UNIT_TEST(spaces_of_more_than_two_to_the_31_elements_have_indices_of_64_bits) {
   kernel_program_destroy(program);
 }
 
-UNIT_MAIN("kernels as CUDA text")
+UNIT_SUITE("kernels as CUDA text")

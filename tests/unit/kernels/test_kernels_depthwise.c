@@ -241,4 +241,4 @@ UNIT_TEST(gives_the_same_bits_however_the_work_is_cut) {
   }
 }
 
-UNIT_MAIN("kernels_depthwise")
+UNIT_SUITE("kernels_depthwise")

@@ -313,4 +313,4 @@ UNIT_TEST(loads_of_several_inputs_as_text) {
   check_refused("%0 = load in0 in1 along 0\n%1 = load in0", "line 7: input 0 is a part of another load");
 }
 
-UNIT_MAIN("loads of several inputs")
+UNIT_SUITE("loads of several inputs")

@@ -453,4 +453,4 @@ UNIT_TEST(a_kernel_costs_its_own_nodes_however_many_the_region_has) {
   ck_assert_msg(large < 10.0 * small + 20.0, "of 500 kernels: %g ms, of 50000: %g ms", small, large);
 }
 
-UNIT_MAIN("kernels_lower")
+UNIT_SUITE("kernels_lower")

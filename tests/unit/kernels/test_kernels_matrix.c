@@ -205,4 +205,4 @@ UNIT_TEST(gives_the_same_bits_in_any_parts) {
   release(&o);
 }
 
-UNIT_MAIN("kernels_matrix")
+UNIT_SUITE("kernels_matrix")

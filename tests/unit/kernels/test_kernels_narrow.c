@@ -276,4 +276,4 @@ UNIT_TEST(gives_the_same_bits_in_any_parts) {
   }
 }
 
-UNIT_MAIN("kernels_narrow")
+UNIT_SUITE("kernels_narrow")

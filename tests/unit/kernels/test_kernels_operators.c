@@ -270,4 +270,4 @@ UNIT_TEST(functions_raise_invalid_only_if_they_make_nan_of_numbers) {
   }
 }
 
-UNIT_MAIN("kernels_operators")
+UNIT_SUITE("kernels_operators")

@@ -390,4 +390,4 @@ UNIT_TEST(random_programs_compute_what_the_interpreter_does) {
   ck_assert_int_gt(reductions, RANDOM_PROGRAMS / 6);
 }
 
-UNIT_MAIN("kernels_run")
+UNIT_SUITE("kernels_run")

@@ -186,4 +186,4 @@ UNIT_TEST(a_space_gets_the_axes_of_a_memory_with_blocks) {
   kernel_program_destroy(program);
 }
 
-UNIT_MAIN("kernels_text")
+UNIT_SUITE("kernels_text")

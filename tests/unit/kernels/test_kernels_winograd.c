@@ -358,4 +358,4 @@ UNIT_TEST(raises_the_flag_for_what_is_not_finite) {
   with_all_lanes(check_flag);
 }
 
-UNIT_MAIN("kernels_winograd")
+UNIT_SUITE("kernels_winograd")

@@ -486,4 +486,4 @@ UNIT_TEST(it_takes_what_cpu_takes_except_for_texts) {
   ck_assert(nanoseconds[0] >= 1000.0 && nanoseconds[1] > nanoseconds[0] + 39000.0);
 }
 
-UNIT_MAIN("mirror_device")
+UNIT_SUITE("mirror_device")

@@ -127,4 +127,4 @@ UNIT_TEST(sessions_on_several_threads_share_the_devices) {
   ck_assert_int_eq(mirror_case_ask(&m, "misuses"), 0);
 }
 
-UNIT_MAIN("mirror_session")
+UNIT_SUITE("mirror_session")

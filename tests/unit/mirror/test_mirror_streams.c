@@ -433,4 +433,4 @@ UNIT_TEST(no_byte_of_a_blob_is_taken_on_trust) {
   mirror_ok(c, blobs->check(c.state, 0, bytes.data, bytes.count, &c.message));
 }
 
-UNIT_MAIN("mirror_streams")
+UNIT_SUITE("mirror_streams")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The oneDNN backend for tests. Where it is not linked in, a suite consists of one test that says so.
+ * The oneDNN backend for tests.
  */
 #ifndef CLEAVE_TESTS_ONEDNN_CASE_H
 #define CLEAVE_TESTS_ONEDNN_CASE_H
@@ -8,7 +8,6 @@
 #include "fusion_case.h"
 #include "unit.h"
 
-#ifdef CLEAVE_TEST_ONEDNN
 const cleave_backend_t *cleave_backend_onednn(uint32_t abi_major, uint32_t abi_minor,
                                               cleave_message_t *message);
 
@@ -71,10 +70,5 @@ __attribute__((unused)) static cleave_status_t onednn_bytes_append(void *context
   bytes->count += count;
   return CLEAVE_OK;
 }
-#else
-UNIT_TEST(is_skipped_since_the_onednn_backend_is_not_built) {
-  printf("skipped: this build has no oneDNN backend\n");
-}
-#endif
 
 #endif /* CLEAVE_TESTS_ONEDNN_CASE_H */

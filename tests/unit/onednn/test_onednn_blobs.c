@@ -3,8 +3,6 @@
 // what compiled ones compute, bit for bit.
 #include "onednn_case.h"
 
-#ifdef CLEAVE_TEST_ONEDNN
-
 #define NET                                                                                         \
   "x [1,16,12,12] = input\nw1 [32,16,3,3] = random\nw2 [24,32,1,1] = random\nv [32] = positive\n"   \
   "w3 [3456,40] = random\nw4 [8,40] = random\n{\n"                                                  \
@@ -184,6 +182,5 @@ UNIT_TEST(a_program_that_packs_nothing_is_not_kept) {
   ck_assert_uint_eq(bytes.count, 0);
   finish(&trial);
 }
-#endif
 
-UNIT_MAIN("onednn_blobs")
+UNIT_SUITE("onednn_blobs")

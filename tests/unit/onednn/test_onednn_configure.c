@@ -2,7 +2,6 @@
 // What the oneDNN backend can be told and asked: memory made ready for programs that are to come.
 #include "onednn_case.h"
 
-#ifdef CLEAVE_TEST_ONEDNN
 #include <stdlib.h>
 #include <time.h>
 
@@ -160,6 +159,5 @@ UNIT_TEST(refuses_settings_that_it_does_not_know) {
   refuses("hint.kernels", "yes", "hint.kernels: expected 0, 1 or cuda, found 'yes'");
   refuses("hint.recompiles", "yes", "hint.recompiles: expected 0 or 1, found 'yes'");
 }
-#endif
 
-UNIT_MAIN("onednn_configure")
+UNIT_SUITE("onednn_configure")

@@ -4,8 +4,6 @@
 
 #include "onednn_case.h"
 
-#ifdef CLEAVE_TEST_ONEDNN
-
 UNIT_TEST(attends_with_heads_apart_or_side_by_side) {
   onednn_case(
       "q [2,3,5,8] = input\nk [2,3,7,8] = input\nv [2,3,7,6] = input\ny [2,3,5,6] = Attention(q, k, v)\n",
@@ -193,6 +191,5 @@ UNIT_TEST(refuses_attention_that_primitives_cannot_say) {
       "{\na [1,2,5,8] = Attention(q, k, v)\ny [1,2,5,8] = Relu(a)\n}",
       "Attention 'node': it cannot be fused with other nodes");
 }
-#endif
 
-UNIT_MAIN("onednn_expand")
+UNIT_SUITE("onednn_expand")

@@ -3,8 +3,6 @@
 // convolution, product or pooling.
 #include "onednn_case.h"
 
-#ifdef CLEAVE_TEST_ONEDNN
-
 /* Winograd's algorithm, which 3x3 windows use, rounds differently. */
 #define WINOGRAD 1e-4
 
@@ -263,6 +261,5 @@ UNIT_TEST(fuses_what_follows_poolings_reductions_and_resampling) {
       "nearest_mode='floor'\n",
       1e-6);
 }
-#endif
 
-UNIT_MAIN("onednn_fusion")
+UNIT_SUITE("onednn_fusion")

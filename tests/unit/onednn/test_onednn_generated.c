@@ -3,8 +3,6 @@
 // with channels last, over rows, with several results, alone where oneDNN has no primitive.
 #include "onednn_case.h"
 
-#ifdef CLEAVE_TEST_ONEDNN
-
 UNIT_TEST(runs_what_oneDNN_has_no_primitive_for_as_single_nodes) {
   static const char *const nodes[] = {
       "x [3,70] = input\ny [3,70] = Erf(x)\n",
@@ -78,6 +76,5 @@ UNIT_TEST(refuses_what_is_no_program) {
   onednn_refuses("x i64[4,8] = input\n{ kernel\ny i64[4,8] = Neg(x)\nz i64[4,8] = Abs(y)\n}",
                  "Neg 'node': value 'value' is not float32");
 }
-#endif
 
-UNIT_MAIN("onednn_generated")
+UNIT_SUITE("onednn_generated")

@@ -7,8 +7,6 @@
 
 #include "rule_case.h"
 
-#ifdef CLEAVE_TEST_ONEDNN
-
 #define ONEDNN CLEAVE_SOURCE_DIR "/rules/onednn.lua"
 
 static bool has_bfloat16(void) {
@@ -188,6 +186,4 @@ UNIT_TEST(fusions_of_other_rules_may_stay_float32) {
   }
 }
 
-#endif
-
-UNIT_MAIN("onednn_precision")
+UNIT_SUITE("onednn_precision")

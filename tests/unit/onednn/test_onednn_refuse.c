@@ -2,8 +2,6 @@
 // What the oneDNN backend refuses, with the reason people read; and hostile or unusual views.
 #include "onednn_case.h"
 
-#ifdef CLEAVE_TEST_ONEDNN
-
 #define CONVOLUTION \
   "x [1,16,5,5] = input\nw [8,16,1,1] = random\n{\ny [1,8,5,5] = Conv(x, w) kernel_shape=[1,1]\n"
 
@@ -199,6 +197,5 @@ UNIT_TEST(refuses_another_major_version) {
   ck_assert_str_eq(message.text, expected);
   ck_assert_ptr_nonnull(cleave_backend_onednn(CLEAVE_BACKEND_ABI_MAJOR, 99, &message));
 }
-#endif
 
-UNIT_MAIN("onednn_refuse")
+UNIT_SUITE("onednn_refuse")

@@ -4,8 +4,6 @@
 #include "kernels/instructions.h"
 #include "onednn_case.h"
 
-#ifdef CLEAVE_TEST_ONEDNN
-
 UNIT_TEST(runs_a_dense_block) {
   onednn_case(
       "x [1,16,8,8] = input\nw [20,16,3,3] = random\ng [36] = random\nb [36] = random\n"
@@ -470,6 +468,5 @@ UNIT_TEST(the_rows_of_a_product_with_few_may_be_transposed) {
       "perm=[0,2,1]\n",
       2e-6);
 }
-#endif
 
-UNIT_MAIN("onednn_region")
+UNIT_SUITE("onednn_region")

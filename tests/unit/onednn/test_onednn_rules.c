@@ -5,8 +5,6 @@
 #include "rule_case.h"
 #include "unit.h"
 
-#ifdef CLEAVE_TEST_ONEDNN
-
 #define ONEDNN CLEAVE_SOURCE_DIR "/rules/onednn.lua"
 #define TOLERANCE 1e-5 /* of the largest element: oneDNN approximates exp and tanh */
 #define CANONICAL CLEAVE_SOURCE_DIR "/rules/canonical.lua"
@@ -399,13 +397,4 @@ UNIT_TEST(a_power_and_its_factor_are_a_chain_or_a_generated_kernel_if_that_saves
       "");
 }
 
-UNIT_MAIN("onednn rules")
-
-#else
-
-int main(void) {
-  (void)printf("skipped: no oneDNN\n");
-  return EXIT_SUCCESS;
-}
-
-#endif
+UNIT_SUITE("onednn rules")

@@ -5,8 +5,6 @@
 // one for AMX, and raises the flag if its scratch memory has a NaN in it. Each leaves one there.
 #include "onednn_case.h"
 
-#ifdef CLEAVE_TEST_ONEDNN
-
 #include <dlfcn.h>
 #include <fenv.h>
 #include <math.h>
@@ -161,6 +159,5 @@ UNIT_TEST(scratch_memory_of_other_implementations_stays_as_it_is) {
   ck_assert_int_gt(first, 0);
   destroy(&two);
 }
-#endif
 
-UNIT_MAIN("onednn_scratch")
+UNIT_SUITE("onednn_scratch")

@@ -3,8 +3,6 @@
 // numbers as the nodes one by one, and a reason for what only looks like one.
 #include "onednn_case.h"
 
-#ifdef CLEAVE_TEST_ONEDNN
-
 /* Labels of the steps of a region, each on a line of its own. */
 static void read_labels(const char *text, char *labels, size_t size) {
   op_backend_t onednn = onednn_create();
@@ -129,6 +127,4 @@ UNIT_TEST(says_what_is_no_shuffle_of_channels) {
       reason);
 }
 
-#endif
-
-UNIT_MAIN("onednn_shuffle")
+UNIT_SUITE("onednn_shuffle")

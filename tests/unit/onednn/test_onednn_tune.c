@@ -3,7 +3,6 @@
 // and what was measured comes back from bytes, unless they make no sense.
 #include "onednn_case.h"
 
-#ifdef CLEAVE_TEST_ONEDNN
 #include "onednn/tune/path.h"
 #include "onednn/weights/tuning.h"
 
@@ -256,6 +255,5 @@ UNIT_TEST(what_was_measured_for_other_threads_or_processors_or_not_at_all_is_ref
   free(plain.data);
   free(bytes.data);
 }
-#endif
 
-UNIT_MAIN("onednn_tune")
+UNIT_SUITE("onednn_tune")

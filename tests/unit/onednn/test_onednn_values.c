@@ -7,8 +7,6 @@
 
 #include "onednn_case.h"
 
-#ifdef CLEAVE_TEST_ONEDNN
-
 enum { MAX_INPUTS = 8, MAX_ELEMENTS = 1 << 16 };
 
 static const float specials[] = {NAN,    INFINITY, -INFINITY, 0.0F,  -0.0F,  1e-40F,  -1e-40F,
@@ -413,6 +411,4 @@ UNIT_TEST(other_kernels_keep_them) {
   ck_assert_int_eq(wrong, 0);
 }
 
-#endif
-
-UNIT_MAIN("onednn_values")
+UNIT_SUITE("onednn_values")

@@ -6,7 +6,6 @@
 
 #include "onednn_case.h"
 
-#ifdef CLEAVE_TEST_ONEDNN
 #include "onednn/weights/winograd.h"
 
 /* Panels for kernels/winograd: G w G' in double, zeros behind the last output. */
@@ -242,6 +241,5 @@ UNIT_TEST(leaves_to_onednn_what_it_does_not_know) {
   }
 }
 #endif
-#endif
 
-UNIT_MAIN("onednn_winograd")
+UNIT_SUITE("onednn_winograd")

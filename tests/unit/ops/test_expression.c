@@ -188,4 +188,4 @@ UNIT_TEST(depth_and_length_are_bounded) {
   ck_assert_ptr_nonnull(strstr(mistake(text, CLEAVE_EXPRESSION_SIZE), "too many symbols"));
 }
 
-UNIT_MAIN("expression")
+UNIT_SUITE("expression")

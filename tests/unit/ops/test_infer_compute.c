@@ -297,4 +297,4 @@ UNIT_TEST(quantization_losses_and_random_tensors_have_their_dtypes) {
   INFER_CASES(cases);
 }
 
-UNIT_MAIN("infer_compute")
+UNIT_SUITE("infer_compute")

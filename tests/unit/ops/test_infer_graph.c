@@ -459,4 +459,4 @@ UNIT_TEST(work_grows_linearly_with_the_graph) {
                 seconds[1]);
 }
 
-UNIT_MAIN("infer_graph")
+UNIT_SUITE("infer_graph")

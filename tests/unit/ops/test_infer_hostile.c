@@ -256,4 +256,4 @@ UNIT_TEST(random_shape_arithmetic_never_overflows) {
   }
 }
 
-UNIT_MAIN("infer_hostile")
+UNIT_SUITE("infer_hostile")

@@ -194,4 +194,4 @@ UNIT_TEST(images_are_resized_by_scales_or_sizes) {
   INFER_CASES(cases);
 }
 
-UNIT_MAIN("infer_move")
+UNIT_SUITE("infer_move")

@@ -212,4 +212,4 @@ UNIT_TEST(says_what_dimensions_mean_where_the_operator_does) {
   ck_assert_ptr_null(cleave_op_input_layout(cleave_op_get(CLEAVE_OP_MatMul), 0, 4));
 }
 
-UNIT_MAIN("ops")
+UNIT_SUITE("ops")

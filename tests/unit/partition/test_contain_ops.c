@@ -360,4 +360,4 @@ UNIT_TEST(unknown_backends_and_options_are_errors) {
   ck_assert_ptr_nonnull(strstr(rule_case_failure(&request), "rejekt"));
 }
 
-UNIT_MAIN("contain ops")
+UNIT_SUITE("contain ops")

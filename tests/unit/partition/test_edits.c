@@ -351,4 +351,4 @@ UNIT_TEST(constants_beyond_a_limit_do_not_go_into_files) {
   cleave_edits_destroy(edits);
 }
 
-UNIT_MAIN("edits")
+UNIT_SUITE("edits")

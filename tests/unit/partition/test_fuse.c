@@ -195,4 +195,4 @@ UNIT_TEST(a_node_with_thousands_of_inputs_is_not_shown_for_each_of_them) {
   ck_assert_ptr_nonnull(strstr(refused, "p: ")); /* what is small is shown in any case */
 }
 
-UNIT_MAIN("fuse")
+UNIT_SUITE("fuse")

@@ -140,4 +140,4 @@ UNIT_TEST(a_rule_that_says_neither_is_refused) {
                    "test.lua:1: fuse 'nothing': needs a pattern, 'ops', 'supported' or 'selector'");
 }
 
-UNIT_MAIN("fusions that grow")
+UNIT_SUITE("fusions that grow")

@@ -113,4 +113,4 @@ UNIT_TEST(a_pattern_that_is_its_own_alternative_many_times_costs_little) {
   ck_assert_uint_eq(count(ROW, before, "pattern = op { 'Exp', inputs = { p } }"), 1);
 }
 
-UNIT_MAIN("fuse limits")
+UNIT_SUITE("fuse limits")

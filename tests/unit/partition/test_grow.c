@@ -303,4 +303,4 @@ UNIT_TEST(a_selector_over_a_residual_chain_is_cut_in_one_sweep) {
   ck_assert_uint_eq(plan->rules[0].tries, 402);
 }
 
-UNIT_MAIN("grow")
+UNIT_SUITE("grow")

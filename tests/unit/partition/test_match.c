@@ -396,4 +396,4 @@ UNIT_TEST(broken_patterns_are_refused_with_their_line) {
                    "test.lua:45: fuse 'f': pattern refers to a part that does not exist");
 }
 
-UNIT_MAIN("match")
+UNIT_SUITE("match")

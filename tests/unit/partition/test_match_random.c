@@ -495,4 +495,4 @@ UNIT_TEST(the_matcher_finds_what_trying_everything_finds) {
   ck_assert_uint_gt(totals.matches, totals.anchors / 50);
 }
 
-UNIT_MAIN("match_random")
+UNIT_SUITE("match_random")

@@ -372,4 +372,4 @@ UNIT_TEST(running_out_of_memory_anywhere_is_an_error_and_leaks_nothing) {
   }
 }
 
-UNIT_MAIN("partition")
+UNIT_SUITE("partition")

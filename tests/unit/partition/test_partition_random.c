@@ -245,4 +245,4 @@ UNIT_TEST(running_out_of_memory_anywhere_is_an_error) {
   ck_assert_uint_gt(starve(400, 40, 200, false), 1000);
 }
 
-UNIT_MAIN("partition_random")
+UNIT_SUITE("partition_random")

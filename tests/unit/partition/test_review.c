@@ -321,4 +321,4 @@ UNIT_TEST(tensors_and_equal_names_are_no_attributes) {
   cleave_arena_deinit(&arena);
 }
 
-UNIT_MAIN("review")
+UNIT_SUITE("review")

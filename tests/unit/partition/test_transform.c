@@ -401,4 +401,4 @@ UNIT_TEST(every_allocation_may_fail) {
   ck_assert_int_gt(failures, 50);
 }
 
-UNIT_MAIN("transform")
+UNIT_SUITE("transform")

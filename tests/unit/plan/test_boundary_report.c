@@ -276,4 +276,4 @@ UNIT_TEST(an_assumed_operator_joins_in_a_selectors_search_but_starts_none) {
   ck_assert_str_eq(plan_case_regions(plan), "{e d}");
 }
 
-UNIT_MAIN("boundary report")
+UNIT_SUITE("boundary report")

@@ -385,4 +385,4 @@ UNIT_TEST(every_allocation_may_fail) {
   ck_assert_int_eq(status, CLEAVE_OK);
 }
 
-UNIT_MAIN("explain")
+UNIT_SUITE("explain")

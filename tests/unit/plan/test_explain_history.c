@@ -259,4 +259,4 @@ UNIT_TEST(every_allocation_may_fail) {
   }
 }
 
-UNIT_MAIN("explain history")
+UNIT_SUITE("explain history")

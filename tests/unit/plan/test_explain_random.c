@@ -240,4 +240,4 @@ UNIT_TEST(agrees_with_the_matcher_and_names_true_causes) {
   ck_assert_uint_gt(fixed * 10, single * 9);  // most single causes have an edit
 }
 
-UNIT_MAIN("explain_random")
+UNIT_SUITE("explain_random")

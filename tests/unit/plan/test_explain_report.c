@@ -196,4 +196,4 @@ UNIT_TEST(the_embedding_api_answers_in_words_and_json) {
   cleave_model_release(model);
 }
 
-UNIT_MAIN("explain_report")
+UNIT_SUITE("explain_report")

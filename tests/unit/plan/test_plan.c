@@ -231,4 +231,4 @@ UNIT_TEST(the_check_finds_a_cycle_and_a_region_in_pieces) {
   unit_fails_with(cleave_plan_check(plan, e), CLEAVE_ERROR_INTERNAL, "a region is not connected");
 }
 
-UNIT_MAIN("plan")
+UNIT_SUITE("plan")

@@ -189,4 +189,4 @@ UNIT_TEST(the_json_has_every_node_and_is_one_line) {
   cleave_text_deinit(&text);
 }
 
-UNIT_MAIN("plan_diff")
+UNIT_SUITE("plan_diff")

@@ -238,4 +238,4 @@ UNIT_TEST(every_allocation_may_fail) {
   cleave_model_release(model);
 }
 
-UNIT_MAIN("plan_load")
+UNIT_SUITE("plan_load")

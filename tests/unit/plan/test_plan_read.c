@@ -326,4 +326,4 @@ UNIT_TEST(regions_taken_apart_leave_their_nodes_in_place) {
   cleave_plan_destroy(plan);
 }
 
-UNIT_MAIN("plan_read")
+UNIT_SUITE("plan_read")

@@ -123,4 +123,4 @@ UNIT_TEST(constants_that_no_rule_looked_at_may_change_beside_it) {
   cleave_model_release(model);
 }
 
-UNIT_MAIN("plan_rebase")
+UNIT_SUITE("plan_rebase")

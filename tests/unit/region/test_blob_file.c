@@ -239,4 +239,4 @@ UNIT_TEST(a_folder_is_made_and_one_that_cannot_be_is_an_error) {
   blob_case_finish();
 }
 
-UNIT_MAIN("blob_file")
+UNIT_SUITE("blob_file")

@@ -173,4 +173,4 @@ UNIT_TEST(it_goes_with_the_large_one_and_tells_when_that_was_used) {
   remove_folder();
 }
 
-UNIT_MAIN("blob_seen")
+UNIT_SUITE("blob_seen")

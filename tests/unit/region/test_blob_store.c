@@ -405,4 +405,4 @@ UNIT_TEST(sessions_are_made_or_not_whatever_allocation_fails) {
   blob_case_finish();
 }
 
-UNIT_MAIN("blob_store")
+UNIT_SUITE("blob_store")

@@ -326,4 +326,4 @@ UNIT_TEST(tables_with_other_bytes_are_tables_or_refused) {
   free(isolate);
 }
 
-UNIT_MAIN("edit_wire")
+UNIT_SUITE("edit_wire")

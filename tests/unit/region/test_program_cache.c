@@ -172,4 +172,4 @@ UNIT_TEST(threads_make_run_and_destroy_sessions_over_one_cache) {
   session_case_deinit(&c);
 }
 
-UNIT_MAIN("program_cache")
+UNIT_SUITE("program_cache")

@@ -486,4 +486,4 @@ UNIT_TEST(reading_survives_failing_allocations) {
   }
 }
 
-UNIT_MAIN("region_json")
+UNIT_SUITE("region_json")

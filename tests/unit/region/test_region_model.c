@@ -222,4 +222,4 @@ UNIT_TEST(backends_describe_themselves) {
   ck_assert_str_eq(cleave_status_text((cleave_status_t)99), "unknown status");
 }
 
-UNIT_MAIN("region_model")
+UNIT_SUITE("region_model")

@@ -71,4 +71,4 @@ UNIT_TEST(a_device_that_is_not_there_is_an_error) {
   ck_assert_ptr_nonnull(strstr(message.text, "mirror"));
 }
 
-UNIT_MAIN("region run")
+UNIT_SUITE("region run")

@@ -344,4 +344,4 @@ UNIT_TEST(writing_without_memory_fails_and_says_so) {
   view_builder_destroy(b);
 }
 
-UNIT_MAIN("region_wire")
+UNIT_SUITE("region_wire")

@@ -264,4 +264,4 @@ UNIT_TEST(backends_are_asked_through_views) {
   cleave_graph_destroy(graph);
 }
 
-UNIT_MAIN("view")
+UNIT_SUITE("view")

@@ -398,4 +398,4 @@ UNIT_TEST(rule_files_that_are_wrong_are_refused_without_a_model) {
   ck_assert_ptr_null(files);
 }
 
-UNIT_MAIN("embed")
+UNIT_SUITE("embed")

@@ -195,4 +195,4 @@ UNIT_TEST(a_library_is_loaded_and_unloaded_by_the_embedding_api) {
              "backend 'mine' is not a loaded library");
 }
 
-UNIT_MAIN("embed_process")
+UNIT_SUITE("embed_process")

@@ -188,4 +188,4 @@ UNIT_TEST(work_on_devices_takes_no_worker) {
   ck_assert_uint_eq(units[2].worker, 1);
 }
 
-UNIT_MAIN("lanes")
+UNIT_SUITE("lanes")

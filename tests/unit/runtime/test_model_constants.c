@@ -491,4 +491,4 @@ UNIT_TEST(every_allocation_may_fail) {
   cleave_model_release(bound);
 }
 
-UNIT_MAIN("model_constants")
+UNIT_SUITE("model_constants")

@@ -251,4 +251,4 @@ UNIT_TEST(every_failed_allocation_is_an_error) {
   cleave_model_release(model);
 }
 
-UNIT_MAIN("model_gradient")
+UNIT_SUITE("model_gradient")

@@ -201,4 +201,4 @@ UNIT_TEST(every_failed_allocation_is_an_error) {
   cleave_model_release(model);
 }
 
-UNIT_MAIN("recompute")
+UNIT_SUITE("recompute")

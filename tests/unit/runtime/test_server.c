@@ -313,4 +313,4 @@ UNIT_TEST(a_server_survives_failing_allocations) {
   cleave_model_release(model);
 }
 
-UNIT_MAIN("server")
+UNIT_SUITE("server")

@@ -348,4 +348,4 @@ UNIT_TEST(a_dynamic_run_survives_every_allocation_failing) {
   session_case_deinit(&c);
 }
 
-UNIT_MAIN("session")
+UNIT_SUITE("session")

@@ -366,4 +366,4 @@ UNIT_TEST(a_library_whose_device_is_in_use_is_not_unloaded) {
   unit_ok(cleave_registry_unload(NULL, "device", e));
 }
 
-UNIT_MAIN("session_devices")
+UNIT_SUITE("session_devices")

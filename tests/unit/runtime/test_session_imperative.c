@@ -176,4 +176,4 @@ UNIT_TEST(a_profile_sums_single_nodes_under_their_region) {
   device_case_deinit(&c);
 }
 
-UNIT_MAIN("session_imperative")
+UNIT_SUITE("session_imperative")

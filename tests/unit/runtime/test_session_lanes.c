@@ -419,4 +419,4 @@ UNIT_TEST(sessions_that_share_programs_run_at_the_same_time) {
   ck_assert_int_eq(device_case_ask("live"), 0);
 }
 
-UNIT_MAIN("session_lanes")
+UNIT_SUITE("session_lanes")

@@ -389,4 +389,4 @@ UNIT_TEST(options_of_runs_reach_the_programs_of_their_backend_until_they_are_tak
   device_case_deinit(&c);
 }
 
-UNIT_MAIN("session_outputs")
+UNIT_SUITE("session_outputs")

@@ -170,4 +170,4 @@ UNIT_TEST(regions_on_onednn_give_the_same_numbers) {
 }
 #endif
 
-UNIT_MAIN("session_random")
+UNIT_SUITE("session_random")

@@ -192,4 +192,4 @@ UNIT_TEST(shapes_that_depend_on_data_flow_downstream) {
   session_case_deinit(&c);
 }
 
-UNIT_MAIN("session shapes")
+UNIT_SUITE("session shapes")

@@ -105,4 +105,4 @@ UNIT_TEST(what_cannot_be_fed_is_refused) {
   session_case_deinit(&c);
 }
 
-UNIT_MAIN("session_state")
+UNIT_SUITE("session_state")

@@ -125,4 +125,4 @@ UNIT_TEST(a_run_on_onednn_allocates_nothing_of_ours) {
 }
 #endif
 
-UNIT_MAIN("session_steady")
+UNIT_SUITE("session_steady")

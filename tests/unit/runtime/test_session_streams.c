@@ -285,4 +285,4 @@ UNIT_TEST(cpu_computes_what_fails_late_on_a_stream_with_events) {
   check_fallback("events");
 }
 
-UNIT_MAIN("session_streams")
+UNIT_SUITE("session_streams")

@@ -193,4 +193,4 @@ UNIT_TEST(folding_survives_every_allocation_failing) {
   ck_assert_int_gt(failures, 5);
 }
 
-UNIT_MAIN("simplify")
+UNIT_SUITE("simplify")

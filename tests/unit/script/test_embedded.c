@@ -154,4 +154,4 @@ UNIT_TEST(threads_may_load_first_together) {
   }
 }
 
-UNIT_MAIN("embedded")
+UNIT_SUITE("embedded")

@@ -423,4 +423,4 @@ UNIT_TEST(a_listener_learns_of_files_also_when_loading_fails) {
   end();
 }
 
-UNIT_MAIN("include")
+UNIT_SUITE("include")

@@ -72,10 +72,10 @@ static void expect_same(const char *name, const char *found, const char *expecte
   while (found[k] != '\0' && found[k] == expected[k]) {
     k++;
   }
-  ck_assert_msg(
-      found[k] == expected[k],
-      "%s differs from line %d on; CLEAVE_UPDATE=1 tests/test_meta in the build folder writes it anew", name,
-      line_of(found, k));
+  ck_assert_msg(found[k] == expected[k],
+                "%s differs from line %d on; CLEAVE_UPDATE=1 tests/unit_tests test_meta in the build folder "
+                "writes it anew",
+                name, line_of(found, k));
 }
 
 UNIT_TEST(the_build_has_the_definitions_and_the_table_of_operators) {
@@ -187,4 +187,4 @@ UNIT_TEST(is_the_same_each_time) {
   cleave_arena_deinit(&b.arena);
 }
 
-UNIT_MAIN("meta")
+UNIT_SUITE("meta")

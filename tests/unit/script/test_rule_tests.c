@@ -388,4 +388,4 @@ UNIT_TEST(counts_tests_and_negative_ones) {
   lints(SET "stage 'x' { of = function() return 0 end } }", CLEAVE_LINT_NOTE, "untested:2");
 }
 
-UNIT_MAIN("rule_tests")
+UNIT_SUITE("rule_tests")

@@ -155,4 +155,4 @@ UNIT_TEST(all_calls_of_a_context_share_a_total) {
   cleave_context_release(context);
 }
 
-UNIT_MAIN("script clock")
+UNIT_SUITE("script clock")

@@ -178,4 +178,4 @@ UNIT_TEST(running_out_of_memory_while_matching_is_an_error) {
   ck_assert_uint_gt(failures, 50);
 }
 
-UNIT_MAIN("script groups")
+UNIT_SUITE("script groups")

@@ -243,4 +243,4 @@ UNIT_TEST(keeps_long_paths_whole_in_messages) {
       "(did you mean 'op'?)");
 }
 
-UNIT_MAIN("script mistakes")
+UNIT_SUITE("script mistakes")

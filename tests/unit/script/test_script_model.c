@@ -465,4 +465,4 @@ UNIT_TEST(ships_gru_residual) {
   cleave_graph_destroy(graph);
 }
 
-UNIT_MAIN("script model")
+UNIT_SUITE("script model")

@@ -447,4 +447,4 @@ UNIT_TEST(survives_every_failing_allocation) {
   cleave_graph_destroy(graph);
 }
 
-UNIT_MAIN("script partition")
+UNIT_SUITE("script partition")

@@ -219,4 +219,4 @@ UNIT_TEST(a_saved_plan_rewrites_again_without_lua) {
   rule_case_deinit(&c);
 }
 
-UNIT_MAIN("script_pass")
+UNIT_SUITE("script_pass")

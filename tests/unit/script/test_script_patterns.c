@@ -364,4 +364,4 @@ UNIT_TEST(absent_is_an_attribute_that_is_not_written_whatever_its_default) {
       "presence");
 }
 
-UNIT_MAIN("script patterns")
+UNIT_SUITE("script patterns")

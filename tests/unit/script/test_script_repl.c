@@ -127,4 +127,4 @@ UNIT_TEST(every_allocation_may_fail) {
   ck_assert_int_eq(status, CLEAVE_OK);
 }
 
-UNIT_MAIN("script_repl")
+UNIT_SUITE("script_repl")

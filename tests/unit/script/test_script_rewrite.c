@@ -457,4 +457,4 @@ UNIT_TEST(work_that_moves_along_is_no_loop) {
   rule_case_deinit(&c);
 }
 
-UNIT_MAIN("script_rewrite")
+UNIT_SUITE("script_rewrite")

@@ -302,4 +302,4 @@ UNIT_TEST(survives_every_failing_allocation) {
   ck_abort_msg("never succeeded");
 }
 
-UNIT_MAIN("script rules")
+UNIT_SUITE("script rules")

@@ -383,4 +383,4 @@ UNIT_TEST(survives_every_failing_allocation) {
   ck_abort_msg("never succeeded");
 }
 
-UNIT_MAIN("script sandbox")
+UNIT_SUITE("script sandbox")

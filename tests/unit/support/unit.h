@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A thin layer over Check: tests register themselves, so that no test is forgotten in a list.
+ * A thin layer over Check: tests and suites register themselves, so that none is forgotten in a list. A file
+ * is a suite; one program (unit.c) has them all.
  *
  *   UNIT_TEST(refuses_a_cycle) { ck_assert_int_eq(1, 1); }
- *   UNIT_MAIN("partition")
+ *   UNIT_SUITE("partition")
  */
 #ifndef CLEAVE_TESTS_UNIT_H
 #define CLEAVE_TESTS_UNIT_H
@@ -26,7 +27,7 @@ static inline void unit_mark(const char *file, int line) {
 }
 #define _mark_point(file, line) unit_mark(file, line)
 
-enum { UNIT_MAX_TESTS = 512, UNIT_TIMEOUT_SECONDS = 120 };
+enum { UNIT_MAX_TESTS = 512 };
 
 __attribute__((unused)) static const TTest *unit_tests[UNIT_MAX_TESTS];
 __attribute__((unused)) static int unit_test_count;
@@ -39,27 +40,22 @@ __attribute__((unused)) static int unit_test_count;
   }                                                                   \
   static void name(int _i CK_ATTRIBUTE_UNUSED)
 
-/* Runs all, each in a process of its own. With arguments: only tests whose names contain one of them. */
-#define UNIT_MAIN(suite_name)                                   \
-  int main(int argc, char **argv) {                             \
-    Suite *suite = suite_create(suite_name);                    \
-    TCase *tcase = tcase_create(suite_name);                    \
-    tcase_set_timeout(tcase, UNIT_TIMEOUT_SECONDS);             \
-    for (int t = 0; t < unit_test_count; t++) {                 \
-      int wanted = argc == 1;                                   \
-      for (int a = 1; a < argc; a++) {                          \
-        wanted |= strstr(unit_tests[t]->name, argv[a]) != NULL; \
-      }                                                         \
-      if (wanted) {                                             \
-        tcase_add_test(tcase, unit_tests[t]);                   \
-      }                                                         \
-    }                                                           \
-    suite_add_tcase(suite, tcase);                              \
-    SRunner *runner = srunner_create(suite);                    \
-    srunner_run_all(runner, CK_NORMAL);                         \
-    int failed = srunner_ntests_failed(runner);                 \
-    srunner_free(runner);                                       \
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;           \
+/* The tests of a file. */
+typedef struct unit_suite {
+  const char *title;
+  const char *file;
+  const TTest **tests;
+  const int *count;
+  struct unit_suite *next;
+} unit_suite_t;
+
+void unit_suite_add(unit_suite_t *suite);
+
+/* Ends a file of tests. */
+#define UNIT_SUITE(title)                                                                 \
+  static unit_suite_t unit_suite = {title, __FILE__, unit_tests, &unit_test_count, NULL}; \
+  __attribute__((constructor)) static void unit_suite_register(void) {                    \
+    unit_suite_add(&unit_suite);                                                          \
   }
 
 /* The call succeeds; its message is shown if not. Inside `call`, the error to pass is `e`. */

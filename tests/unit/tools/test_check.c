@@ -113,4 +113,4 @@ UNIT_TEST(a_profile_adds_up_steps_by_label_and_region) {
   session_case_deinit(&c);
 }
 
-UNIT_MAIN("check")
+UNIT_SUITE("check")

@@ -176,4 +176,4 @@ UNIT_TEST(values_of_a_graph_get_the_ranges_of_all_runs) {
   }
 }
 
-UNIT_MAIN("histogram")
+UNIT_SUITE("histogram")

@@ -59,4 +59,4 @@ UNIT_TEST(a_few_pairs_that_something_else_disturbed_change_nothing) {
   ck_assert_double_eq_tol(summary.high, 0.05, 1e-12);
 }
 
-UNIT_MAIN("paired")
+UNIT_SUITE("paired")

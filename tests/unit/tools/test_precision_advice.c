@@ -19,4 +19,4 @@ UNIT_TEST(without_a_region_in_the_low_precision_there_is_nothing_to_say) {
   ck_assert(!prefers_float(0, 2.5, 2.0));
 }
 
-UNIT_MAIN("precision_advice")
+UNIT_SUITE("precision_advice")

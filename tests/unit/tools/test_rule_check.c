@@ -427,4 +427,4 @@ UNIT_TEST(ends_without_leaks_wherever_memory_runs_out) {
   }
 }
 
-UNIT_MAIN("rule_check")
+UNIT_SUITE("rule_check")

@@ -215,4 +215,4 @@ UNIT_TEST(bisection_blames_the_rewrite) {
   session_case_deinit(&c);
 }
 
-UNIT_MAIN("verify")
+UNIT_SUITE("verify")

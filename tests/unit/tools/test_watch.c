@@ -430,4 +430,4 @@ UNIT_TEST(what_cannot_be_watched_is_refused) {
   cleave_model_release(model);
 }
 
-UNIT_MAIN("watch")
+UNIT_SUITE("watch")

@@ -142,4 +142,4 @@ UNIT_TEST(backends_make_the_gradients_of_their_regions_or_say_why_not) {
   table->backward = NULL;
 }
 
-UNIT_MAIN("backward")
+UNIT_SUITE("backward")

@@ -289,4 +289,4 @@ UNIT_TEST(a_communicator_is_checked) {
   end_job(&job);
 }
 
-UNIT_MAIN("together")
+UNIT_SUITE("together")

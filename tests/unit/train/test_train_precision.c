@@ -246,4 +246,4 @@ UNIT_TEST(scales_that_are_no_power_of_two_are_refused) {
   cleave_model_release(model);
 }
 
-UNIT_MAIN("train precision")
+UNIT_SUITE("train precision")

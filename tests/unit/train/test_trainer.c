@@ -453,4 +453,4 @@ UNIT_TEST(memory_that_runs_out_is_an_error) {
   cleave_model_release(model);
 }
 
-UNIT_MAIN("train")
+UNIT_SUITE("train")
