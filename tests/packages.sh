@@ -4,7 +4,7 @@
 
 build_packages="gcc libc6-dev cmake ninja-build pkg-config liblua5.4-dev libjansson-dev libopenblas-openmp-dev libdnnl-dev libedit-dev"
 test_packages="g++ check libsubunit-dev clang-format lua-check libonnx-testdata"
-optional_packages="libxnnpack-dev libpthreadpool-dev libcpuinfo-dev libopenmpi-dev openmpi-bin" # what is built and tested only where they are
+optional_packages="ccache libxnnpack-dev libpthreadpool-dev libcpuinfo-dev libopenmpi-dev openmpi-bin" # what is built and tested only where they are
 model_packages="python3-torch python3-torchvision python3-onnx"
 
 # install_packages NAME...: installs those that are not there yet, as root or through sudo.
