@@ -27,9 +27,7 @@ static cleave_status_t initialise(const cleave_host_t *host, void **out_state, c
     destroy(backend);
     return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the table of kernels");
   }
-  const char *pointwise = getenv("CLEAVE_POINTWISE");
   backend->host = host;
-  backend->fuses = pointwise == NULL || strcmp(pointwise, "0") != 0;
   *out_state = backend;
   return CLEAVE_OK;
 }

@@ -327,7 +327,7 @@ static cleave_status_t make_steps(cpu_program_t *program, const cpu_backend_t *b
   cpu_unit_t *units = NULL;
   uint32_t unit_count = 0;
   kernel_lowerer_t *lowerer = NULL;
-  cleave_status_t status = cpu_units_list(region, backend->fuses, &arena, &units, &unit_count, message);
+  cleave_status_t status = cpu_units_list(region, &arena, &units, &unit_count, message);
   if (status == CLEAVE_OK) {
     status = kernel_lowerer_create(region, &arena, &lowerer, message);
   }

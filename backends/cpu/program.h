@@ -18,7 +18,6 @@ typedef struct cpu_backend {
   const cpu_kernel_t *const *kernels;
   kernel_texts_t *texts;
   cleave_key_value_t answer; /* of a question about these */
-  bool fuses;                /* CLEAVE_POINTWISE=0 in the environment: every region runs node by node */
 } cpu_backend_t;
 
 /* All kernels, sorted by operator, in memory of malloc's; false without memory. */

@@ -71,7 +71,7 @@ static cleave_status_t order(lister_t *lister, cpu_unit_t *units, uint32_t *out_
   return CLEAVE_OK;
 }
 
-cleave_status_t cpu_units_list(const cleave_region_view_t *region, bool fuses, kernel_arena_t *arena,
+cleave_status_t cpu_units_list(const cleave_region_view_t *region, kernel_arena_t *arena,
                                cpu_unit_t **out_units, uint32_t *out_count, cleave_message_t *message) {
   size_t count = (size_t)region->node_count + 1;
   lister_t lister = {.region = region,
@@ -91,7 +91,7 @@ cleave_status_t cpu_units_list(const cleave_region_view_t *region, bool fuses, k
     lister.unit_of[n] = n;
     lister.units[n] = (cpu_unit_t){.count = 1, .nodes = &own[n]};
   }
-  for (uint32_t f = 0; fuses && f < region->fusion_count; f++) {
+  for (uint32_t f = 0; f < region->fusion_count; f++) {
     const cleave_fusion_view_t *fusion = &region->fusions[f];
     if (!cpu_fused_says(region, f, "kernel")) {
       continue;

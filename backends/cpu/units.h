@@ -15,10 +15,10 @@ typedef struct cpu_unit {
   bool fast_math; /* of such a fusion: functions with fewer digits will do */
 } cpu_unit_t;
 
-/* Lists the units in `arena`, in an order in which each finds its inputs made; with `fuses` false every node
- * is one. CLEAVE_ERROR_INVALID_ARGUMENT: fusions need each other's results. */
-CLEAVE_MUST_USE cleave_status_t cpu_units_list(const cleave_region_view_t *region, bool fuses,
-                                               kernel_arena_t *arena, cpu_unit_t **out_units,
-                                               uint32_t *out_count, cleave_message_t *message);
+/* Lists the units in `arena`, in an order in which each finds its inputs made. CLEAVE_ERROR_INVALID_ARGUMENT:
+ * fusions need each other's results. */
+CLEAVE_MUST_USE cleave_status_t cpu_units_list(const cleave_region_view_t *region, kernel_arena_t *arena,
+                                               cpu_unit_t **out_units, uint32_t *out_count,
+                                               cleave_message_t *message);
 
 #endif /* CLEAVE_CPU_UNITS_H */

@@ -3,6 +3,7 @@
 // them, and the backends are asked through the registry.
 #include "runtime/model/rule_list.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "backend/registry/registry.h"
@@ -113,6 +114,21 @@ static cleave_status_t fail_setting(const cleave_rule_list_t *list, const char *
   return status;
 }
 
+/* The settings of a request behind what the environment sets in rule files with such an option. The caller
+ * frees the list; NULL: memory is out. */
+static cleave_setting_t *list_settings(const cleave_partition_request_t *request, size_t *out_own) {
+  const char *pointwise = getenv("CLEAVE_POINTWISE");
+  cleave_setting_t *items = cleave_allocate_zeroed(request->setting_count + 1, sizeof *items);
+  *out_own = pointwise != NULL ? 1 : 0;
+  if (items != NULL && pointwise != NULL) {
+    items[0] = (cleave_setting_t){.name = "pointwise", .value = pointwise};
+  }
+  if (items != NULL && request->setting_count > 0) {
+    memcpy(items + *out_own, request->settings, request->setting_count * sizeof *items);
+  }
+  return items;
+}
+
 cleave_status_t cleave_rule_list_load(cleave_rule_list_t *list, cleave_context_t *context,
                                       const cleave_partition_request_t *request,
                                       const cleave_rule_list_options_t *options, cleave_error_t *error) {
@@ -120,12 +136,14 @@ cleave_status_t cleave_rule_list_load(cleave_rule_list_t *list, cleave_context_t
   options = options == NULL ? &plain : options;
   *list = (cleave_rule_list_t){.context = context, .stops_at_mistakes = options->stops_at_mistakes};
   cleave_status_t status = CLEAVE_OK;
-  size_t setting_count = request->setting_count;
+  size_t own = 0;
+  cleave_setting_t *items = list_settings(request, &own);
+  size_t setting_count = own + request->setting_count;
   bool *used = cleave_allocate_zeroed(setting_count * 2, sizeof *used);
   bool *ever_used = used == NULL ? NULL : used + setting_count;
-  cleave_script_settings_t settings = {request->settings, setting_count, used, options->leaves_tests_out};
+  cleave_script_settings_t settings = {items, setting_count, used, options->leaves_tests_out};
   list->files = cleave_allocate_zeroed(request->source_count, sizeof *list->files);
-  CLEAVE_TRY_MEMORY_CLEANUP(used != NULL && list->files != NULL, error);
+  CLEAVE_TRY_MEMORY_CLEANUP(items != NULL && used != NULL && list->files != NULL, error);
   for (size_t k = 0; k < request->source_count; k++) {
     memset(used, 0, setting_count * sizeof *used);
     CLEAVE_TRY_CLEANUP(
@@ -135,14 +153,15 @@ cleave_status_t cleave_rule_list_load(cleave_rule_list_t *list, cleave_context_t
       ever_used[s] = ever_used[s] || used[s];
     }
   }
-  for (size_t s = 0; s < setting_count; s++) {
-    if (!ever_used[s] && (options->known == NULL || !options->known[s])) {
-      CLEAVE_TRY_CLEANUP(fail_setting(list, request->settings[s].name, error));
+  for (size_t s = own; s < setting_count; s++) {
+    if (!ever_used[s] && (options->known == NULL || !options->known[s - own])) {
+      CLEAVE_TRY_CLEANUP(fail_setting(list, items[s].name, error));
     }
   }
   CLEAVE_TRY_CLEANUP(request->source_count > 0 ? collect(list, request->backend, error)
                                                : add_everything(list, request->backend, error));
 cleanup:
+  cleave_free(items);
   cleave_free(used);
   return status;
 }

@@ -37,8 +37,9 @@ typedef struct cleave_rule_list_options {
 } cleave_rule_list_options_t;
 
 /* Loads the rule files of a request, for models of `context`; `options` may be NULL. Without sources there is
- * one region rule over all that the request's backend supports (`cpu` and NULL: none). The backend's name
- * must outlive the list, which must be deinitialised also when this fails. */
+ * one region rule over all that the request's backend supports (`cpu` and NULL: none). CLEAVE_POINTWISE=VALUE
+ * in the environment is the setting `pointwise` of the files that have it, before those of the request. The
+ * backend's name must outlive the list, which must be deinitialised also when this fails. */
 CLEAVE_STATUS cleave_rule_list_load(cleave_rule_list_t *list, cleave_context_t *context,
                                     const cleave_partition_request_t *request,
                                     const cleave_rule_list_options_t *options, cleave_error_t *error);

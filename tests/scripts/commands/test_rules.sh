@@ -51,15 +51,19 @@ steps() {
   "$program" run chain.lua --rules "$source/rules/pointwise.lua" --set min_gain=0 --repeat 1 --profile trace.json |
     awk '/^  fusion or operator/ { inside = 1; next } inside && /^  [A-Za-z]/ { count += $3 } END { print count + 0, "steps" }'
 }
-env_off() (
-  CLEAVE_POINTWISE=0
-  export CLEAVE_POINTWISE
-  steps
-)
 check "a pointwise kernel is one step" 0 '^1 steps$' steps
-check "CLEAVE_POINTWISE=0 runs it node by node" 0 '^3 steps$' env_off
 check "pointwise=false makes no kernel" 0 '0 regions, 0 fusions, 3 nodes on cpu' "$program" partition chain.lua \
   --rules "$source/rules/pointwise.lua" --set pointwise=false
+check "CLEAVE_POINTWISE=0 makes none" 0 '0 regions, 0 fusions, 3 nodes on cpu' \
+  env CLEAVE_POINTWISE=0 "$program" partition chain.lua --rules "$source/rules/pointwise.lua"
+check "nor in another rule file" 0 ', 0 fusions, ' \
+  env CLEAVE_POINTWISE=0 "$program" partition chain.lua --rules "$source/rules/cuda.lua"
+check "a setting goes before it" 0 '1 region, 1 fusion, 0 nodes on cpu' env CLEAVE_POINTWISE=0 "$program" partition \
+  chain.lua --rules "$source/rules/pointwise.lua" --set min_gain=0 --set pointwise=true
+check "a file without the option runs as ever" 0 "rewrite 'twice' (part.lua:1) of 'one': 1 change" env CLEAVE_POINTWISE=0 "$program" partition abs.lua \
+  --rules one.lua
+check "a value that is none" 1 "option 'pointwise': set to 'maybe', expected boolean" env CLEAVE_POINTWISE=maybe "$program" \
+  partition chain.lua --rules "$source/rules/pointwise.lua"
 check "kernels shows the program of a kernel" 0 '^%2 = Add %1 %0' "$program" kernels chain.lua \
   --rules "$source/rules/pointwise.lua" --set min_gain=0
 check "and its CUDA text without a GPU" 0 '^extern "C" __global__ ' "$program" kernels chain.lua --cuda \
