@@ -14,6 +14,7 @@ local options = {
   pointwise = option.boolean(true, "make kernels of pointwise operators"),
   reductions = option.boolean(true, "kernels take reductions over the last axes"),
   max_nodes = option.integer(64, "most nodes in one kernel", { min = 2, max = 512 }),
+  kernel_reads = option.boolean(true, "kernels read views in front of them by strides"),
   join_run = option.integer(0, "fewest elements of each part of a Concat in a row, on average, for "
     .. "kernels to read it where it lies; 0: they read no parts", { min = 0 }),
   epilogues = option.boolean(true, "products and convolutions take what follows them along"),
@@ -116,7 +117,10 @@ local rules = {
     doc = "Connected pointwise operators of one shape, with the reductions of their rows.",
     enabled = options.pointwise,
     selector = function(_, own)
-      return grow.grower(own, { join_run = own.join_run > 0 and own.join_run or nil })
+      return grow.grower(own, {
+        reads_views = own.kernel_reads, join_run = own.join_run > 0 and own.join_run or nil,
+        arguments = true, quantizes = true,
+      })
     end,
     min_nodes = 2,
     priority = -1,
@@ -205,6 +209,37 @@ local rules = {
     options = { attention = false },
     expect = { Softmax = 1, everything = 1, left = 0 },
     expect_not = { "attention", "attention_heads", "Attention" },
+    equal = true,
+  },
+  test "views in front of a kernel are loads" {
+    graph = function(g, x, y, z)
+      local turned = g.Transpose(x, { perm = { 1, 0, 2 } })
+      local cut = g.Slice(y, { 0, 2 }, { 8, 34 }, { 0, 2 }, { 2, 1 })
+      local wide = g.Expand(g.Abs(z), g.constant { 4, 6, 32 })
+      local a, b = g.Split(g.Relu(x), { axis = 1, num_outputs = 2, outputs = 2 })
+      return g.Tanh(turned + cut) * 0.5 + wide, g.Softmax(g.Mul(a, b) + 1.0)
+    end,
+    inputs = { x = { 6, 4, 32 }, y = { 8, 6, 36 }, z = { 6, 1 } },
+    expect = { pointwise = 2, everything = 2, left = 0 },
+    equal = true,
+  },
+  test "the place of the largest is in the kernel of its row" {
+    graph = function(g, x)
+      local y = g.Softmax(x * 0.5)
+      return g.ArgMax(y, { axis = -1, keepdims = 0 }), y
+    end,
+    inputs = { x = { 16, 40 } },
+    expect = { pointwise = 1, everything = 1, left = 0 },
+    equal = true,
+  },
+  test "numbers are quantized and dequantized inside" {
+    graph = function(g, x)
+      local scale, zero = g.constant(0.05, "float32"), g.constant(3, "int8")
+      local a = g.QuantizeLinear(g.Relu(x) - 0.5, scale, zero)
+      return g.DequantizeLinear(a, scale, zero) * 2.0, a
+    end,
+    inputs = { x = { 64, 33 } },
+    expect = { pointwise = 1, everything = 1, left = 0 },
     equal = true,
   },
   test "parts of concatenations can be loads" {

@@ -200,6 +200,8 @@ CLEAVE_MUST_USE cleave_status_t cuda_emit_fused_product(cuda_plan_t *plan, const
   X(GroupNormalization, group_norm)             \
   X(Softmax, softmax)                           \
   X(LogSoftmax, softmax)                        \
+  X(ArgMax, argument)                           \
+  X(ArgMin, argument)                           \
   X(ReduceSum, reduce)                          \
   X(ReduceMean, reduce)                         \
   X(ReduceMax, reduce)                          \

@@ -68,6 +68,19 @@ cleave_status_t cuda_emit_reduce(cuda_plan_t *plan, const cleave_node_view_t *no
   return reduce_axes(plan, node, node->op, count == 0 ? (1u << x->rank) - 1u : axes);
 }
 
+cleave_status_t cuda_emit_argument(cuda_plan_t *plan, const cleave_node_view_t *node) {
+  const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
+  int64_t axis = cleave_view_int(node, "axis", 0);
+  axis = axis < 0 ? axis + x->rank : axis;
+  if (axis < 0 || axis >= x->rank || x->dims[axis] == 0) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "nothing is along its axis");
+  }
+  if (cleave_view_int(node, "select_last_index", 0) != 0) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_ATTRIBUTE, "select_last_index is set");
+  }
+  return reduce_axes(plan, node, node->op, 1u << axis);
+}
+
 cleave_status_t cuda_emit_global_pool(cuda_plan_t *plan, const cleave_node_view_t *node) {
   const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
   if (x->rank < 3) {

@@ -306,18 +306,17 @@ static void write_lane_stores(generator_t *generator) {
 
 static void write_lane_reductions(generator_t *generator) {
   char a[16];
-  char x[64];
   for (uint32_t v = 0; v < generator->program->value_count; v++) {
     const kernel_value_t *value = &generator->program->values[v];
     if (!generator->phases.used[v] || !cuda_is_reduction(value) ||
         generator->phases.ready[v] != generator->phase + 1) {
       continue;
     }
+    const cuda_reduction_t reduction = cuda_reduction_of(generator->program, v);
     snprintf(a, sizeof a, "r%u", (unsigned)v);
-    snprintf(x, sizeof x, "(%s)v%u", cuda_accumulator(value), (unsigned)value->operands[0]);
     indent(generator);
     cuda_write(&generator->body, "%s = ", a);
-    cuda_write_step(&generator->body, value, a, x);
+    cuda_write_step(&generator->body, &reduction, a, "i + j");
     cuda_write(&generator->body, ";\n");
   }
 }

@@ -22,6 +22,7 @@ typedef struct expressions {
   const char *step;
   const char *join;
   const char *result;
+  kernel_op_t best; /* of an argument: the reduction that gives its element */
 } expressions_t;
 
 #define WIDE true
@@ -45,6 +46,7 @@ static const expressions_t all[KERNEL_OP_COUNT] = {
   [KERNEL_##name] = {                                                    \
       .is_wide = ACCUMULATOR, .initial = #INITIAL, .step = #STEP, .join = #JOIN, .result = #RESULT},
 #define KERNEL_REDUCTION_FLOAT(...) KERNEL_REDUCTION(__VA_ARGS__)
+#define KERNEL_ARGUMENT(name, REDUCTION, better) [KERNEL_##name].best = KERNEL_##REDUCTION,
 #include "kernels/operators.inc"
 };
 
@@ -257,14 +259,26 @@ void cuda_write_narrowed(cuda_writer_t *writer, cleave_dtype_t dtype, const char
 
 /* ---- reductions ---- */
 
-const char *cuda_accumulator(const kernel_value_t *reduction) {
-  if (!all[reduction->op].is_wide) {
-    return cuda_type(reduction->dtype);
-  }
-  return cpu_dtype_is_float(reduction->dtype) ? "double" : "u64";
+bool cuda_is_argument(const kernel_value_t *value) {
+  const kernel_op_info_t *info = kernel_op_info(value->op);
+  return info->kind == KERNEL_KIND_REDUCTION && info->result != CLEAVE_DTYPE_UNKNOWN;
 }
 
-static void write_part(cuda_writer_t *writer, const kernel_value_t *reduction, const char *expression,
+cuda_reduction_t cuda_reduction_of(const kernel_program_t *program, uint32_t value) {
+  cuda_reduction_t self = {.value = &program->values[value]};
+  self.dtype = program->values[self.value->operands[0]].dtype;
+  if (cuda_is_argument(self.value)) {
+    snprintf(self.type, sizeof self.type, "found<%s>", cuda_type(self.dtype));
+  } else {
+    snprintf(self.type, sizeof self.type, "%s",
+             !all[self.value->op].is_wide     ? cuda_type(self.dtype)
+             : cpu_dtype_is_float(self.dtype) ? "double"
+                                              : "u64");
+  }
+  return self;
+}
+
+static void write_part(cuda_writer_t *writer, const cuda_reduction_t *reduction, const char *expression,
                        const char *a, const char *x, const char *n) {
   char lowest[64];
   char highest[64];
@@ -283,24 +297,55 @@ static void write_part(cuda_writer_t *writer, const kernel_value_t *reduction, c
   }
   const substitution_t substitutions[] = {
       {"a", a}, {"x", x}, {"n", n}, {"LOWEST", lowest}, {"HIGHEST", highest}};
-  cuda_write(writer, "(%s)(", cuda_accumulator(reduction));
   substitute(writer, expression, substitutions, 5);
+}
+
+/* As its accumulator. */
+static void write_accumulated(cuda_writer_t *writer, const cuda_reduction_t *reduction,
+                              const char *expression, const char *a, const char *x, const char *n) {
+  cuda_write(writer, "(%s)(", reduction->type);
+  write_part(writer, reduction, expression, a, x, n);
   cuda_write(writer, ")");
 }
 
-void cuda_write_initial(cuda_writer_t *writer, const kernel_value_t *reduction) {
-  write_part(writer, reduction, all[reduction->op].initial, "", "", "");
+void cuda_write_initial(cuda_writer_t *writer, const cuda_reduction_t *reduction) {
+  const expressions_t *self = &all[reduction->value->op];
+  if (cuda_is_argument(reduction->value)) { /* behind all elements: any of them takes its place */
+    cuda_write(writer, "{(%s)(", cuda_type(reduction->dtype));
+    write_part(writer, reduction, all[self->best].initial, "", "", "");
+    cuda_write(writer, "), %" PRId64 "ll}", INT64_MAX);
+  } else {
+    write_accumulated(writer, reduction, self->initial, "", "", "");
+  }
 }
 
-void cuda_write_step(cuda_writer_t *writer, const kernel_value_t *reduction, const char *a, const char *x) {
-  write_part(writer, reduction, all[reduction->op].step, a, x, "");
+void cuda_write_step(cuda_writer_t *writer, const cuda_reduction_t *reduction, const char *a,
+                     const char *index) {
+  unsigned v = reduction->value->operands[0];
+  char x[64];
+  if (cuda_is_argument(reduction->value)) {
+    snprintf(x, sizeof x, "%s{v%u, (i64)(%s)}", reduction->type, v, index);
+    cuda_write_join(writer, reduction, a, x);
+  } else {
+    snprintf(x, sizeof x, "(%s)v%u", reduction->type, v);
+    write_accumulated(writer, reduction, all[reduction->value->op].step, a, x, "");
+  }
 }
 
-void cuda_write_join(cuda_writer_t *writer, const kernel_value_t *reduction, const char *a, const char *x) {
-  write_part(writer, reduction, all[reduction->op].join, a, x, "");
+void cuda_write_join(cuda_writer_t *writer, const cuda_reduction_t *reduction, const char *a, const char *x) {
+  if (cuda_is_argument(reduction->value)) {
+    cuda_write(writer, "%s(%s, %s)", kernel_op_info(reduction->value->op)->name, a, x);
+  } else {
+    write_accumulated(writer, reduction, all[reduction->value->op].join, a, x, "");
+  }
 }
 
-void cuda_write_result(cuda_writer_t *writer, const kernel_value_t *reduction, const char *a, const char *n) {
-  cuda_write(writer, "(%s)", cuda_type(reduction->dtype));
-  write_part(writer, reduction, all[reduction->op].result, a, "", n);
+void cuda_write_result(cuda_writer_t *writer, const cuda_reduction_t *reduction, const char *a,
+                       const char *n) {
+  if (cuda_is_argument(reduction->value)) {
+    cuda_write(writer, "%s.at", a);
+  } else {
+    cuda_write(writer, "(%s)", cuda_type(reduction->dtype));
+    write_accumulated(writer, reduction, all[reduction->value->op].result, a, "", n);
+  }
 }

@@ -91,6 +91,19 @@ static const function_t functions[] = {
     TO_INTEGER(u16, "-1.0", "65536.0", "(u16)0", "(u16)65535"),
     TO_INTEGER(u32, "-1.0", "4294967296.0", "0u", "4294967295u"),
     TO_INTEGER(u64, "-1.0", "18446744073709551616.0", "0ull", "18446744073709551615ull"),
+    {"found", "template <class T> struct found {\n  T of;\n  i64 at;\n};\n"},
+    {"from_lane",
+     "template <class T> __device__ found<T> from_lane(const found<T> &a, int d) {\n"
+     "  return found<T>{(T)__shfl_xor_sync(0xffffffffu, a.of, d), __shfl_xor_sync(0xffffffffu, a.at, d)};\n"
+     "}\n"},
+#define KERNEL_ARGUMENT(NAME, REDUCTION, BETTER)                               \
+  {#NAME, "template <class T> __device__ found<T> " #NAME                      \
+          "(const found<T> &a, const found<T> &x) {\n"                         \
+          "  const bool is_nan = a.of != a.of;\n"                              \
+          "  const bool is_like = x.of == a.of || (is_nan && x.of != x.of);\n" \
+          "  return (is_like ? x.at < a.at : x.of != x.of || (x.of " #BETTER   \
+          " a.of && !is_nan)) ? x : a;\n"                                      \
+          "}\n"},
 #define KERNEL_CUDA_FUNCTION(NAME, ...) {#NAME, "__device__ " #__VA_ARGS__ "\n"},
 #include "kernels/operators.inc"
 };

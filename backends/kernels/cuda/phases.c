@@ -67,13 +67,6 @@ void cuda_phases_find(const kernel_program_t *program, const bool *wanted, cuda_
 cleave_status_t kernel_cuda_create(const kernel_program_t *program, bool fast_math,
                                    kernel_cuda_t **out_kernel, cleave_message_t *message) {
   *out_kernel = NULL;
-  for (uint32_t v = 0; v < program->value_count; v++) {
-    if (cuda_is_reduction(&program->values[v]) &&
-        kernel_op_info(program->values[v].op)->result != CLEAVE_DTYPE_UNKNOWN) {
-      return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s: there is no CUDA kernel for it",
-                         kernel_op_info(program->values[v].op)->name);
-    }
-  }
   kernel_cuda_t *kernel = calloc(1, sizeof *kernel);
   cuda_phases_t *phases = malloc(sizeof *phases);
   if (kernel == NULL || phases == NULL) {

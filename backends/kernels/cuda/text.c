@@ -43,7 +43,8 @@ static void write_row_values(generator_t *generator) {
 /* All threads of the row get its result: through the lanes of a warp, then through shared memory. */
 static void write_join(generator_t *generator, uint32_t index) {
   const kernel_value_t *value = &generator->program->values[index];
-  const char *type = cuda_accumulator(value);
+  const cuda_reduction_t reduction = cuda_reduction_of(generator->program, index);
+  const char *type = reduction.type;
   int32_t threads = generator->variant->threads;
   unsigned v = index;
   char a[16];
@@ -51,10 +52,14 @@ static void write_join(generator_t *generator, uint32_t index) {
   if (threads > 1) {
     LINE(generator, "for (int d = %d; d > 0; d /= 2) {", threads < WARP ? (int)threads / 2 : WARP / 2);
     open_block(generator);
-    LINE(generator, "const %s x = (%s)__shfl_xor_sync(0xffffffffu, r%u, d);", type, type, v);
+    if (cuda_is_argument(value)) {
+      LINE(generator, "const %s x = from_lane(r%u, d);", type, v);
+    } else {
+      LINE(generator, "const %s x = (%s)__shfl_xor_sync(0xffffffffu, r%u, d);", type, type, v);
+    }
     indent(generator);
     cuda_write(&generator->body, "r%u = ", v);
-    cuda_write_join(&generator->body, value, a, "x");
+    cuda_write_join(&generator->body, &reduction, a, "x");
     cuda_write(&generator->body, ";\n");
     close_block(generator);
   }
@@ -71,13 +76,13 @@ static void write_join(generator_t *generator, uint32_t index) {
     LINE(generator, "const %s x = s%u[d];", type, v);
     indent(generator);
     cuda_write(&generator->body, "r%u = ", v);
-    cuda_write_join(&generator->body, value, a, "x");
+    cuda_write_join(&generator->body, &reduction, a, "x");
     cuda_write(&generator->body, ";\n");
     close_block(generator);
   }
   indent(generator);
   cuda_write(&generator->body, "const %s v%u = ", cuda_type(value->dtype), v);
-  cuda_write_result(&generator->body, value, a, "(double)args.length");
+  cuda_write_result(&generator->body, &reduction, a, "(double)args.length");
   cuda_write(&generator->body, ";\n");
 }
 
@@ -130,10 +135,10 @@ static void write_phase(generator_t *generator) {
   }
   for (uint32_t v = 0; v < generator->program->value_count; v++) {
     if (is_reduced_in(generator, v, generator->phase)) {
-      const kernel_value_t *value = &generator->program->values[v];
+      const cuda_reduction_t reduction = cuda_reduction_of(generator->program, v);
       indent(generator);
-      cuda_write(&generator->body, "%s r%u = ", cuda_accumulator(value), (unsigned)v);
-      cuda_write_initial(&generator->body, value);
+      cuda_write(&generator->body, "%s r%u = ", reduction.type, (unsigned)v);
+      cuda_write_initial(&generator->body, &reduction);
       cuda_write(&generator->body, ";\n");
     }
     if (is_kept(generator, v) && generator->phases.first[v] == generator->phase) {

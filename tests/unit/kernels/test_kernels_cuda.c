@@ -70,6 +70,52 @@ UNIT_TEST(a_softmax_keeps_its_row) {
   kernel_program_destroy(program);
 }
 
+/* Ties, infinities, NaN, and rows of one warp, of parts of one and of a block. */
+static void check_places(const char *dtype, size_t size, const void *elements, int count) {
+  char text[256];
+  (void)snprintf(text, sizeof text,
+                 "kernel rank 2 reduced 1\nin0 %s [0 1]\n%%0 = load in0\n%%1 = ArgMax %%0\n%%2 = ArgMin %%0\n"
+                 "%%3 = cast f32 %%1\nout0 i64 = %%1\nout1 i64 = %%2\nout2 f32 = %%3\n",
+                 dtype);
+  kernel_program_t *program = kernel_case_read(text);
+  static const int LENGTHS[] = {1, 2, 7, 32, 100, 129, 1000, 5000};
+  enum { ROWS = 4 };
+  static _Alignas(16) char x[ROWS * 5000 * 8];
+  for (size_t n = 0; n < sizeof LENGTHS / sizeof LENGTHS[0]; n++) {
+    int length = LENGTHS[n];
+    for (int k = 0; k < ROWS * length; k++) {
+      memcpy(x + (size_t)k * size, (const char *)elements + (size_t)(k * 5 / 3 % count) * size, size);
+    }
+    const int64_t dims[] = {ROWS, length};
+    const kernel_tensor_t input = {x, 2, dims, NULL};
+    int64_t places[4][ROWS];
+    float casts[2][ROWS];
+    void *wanted[] = {places[0], places[1], casts[0]};
+    void *outputs[] = {places[2], places[3], casts[1]};
+    kernel_case_run(program, 2, 1, &input, wanted);
+    cuda_case_run(program, &input, outputs);
+    ck_assert_mem_eq(places[2], places[0], sizeof places[0]);
+    ck_assert_mem_eq(places[3], places[1], sizeof places[1]);
+    ck_assert_mem_eq(casts[1], casts[0], sizeof casts[0]);
+  }
+  kernel_program_destroy(program);
+}
+
+UNIT_TEST(a_row_knows_where_its_largest_and_smallest_are) {
+  const float f32[] = {-INFINITY, 1, -2, 7.5F, 7.5F, -2, 0, 3, -0.0F, 5, 7.5F};
+  const float nan[] = {1, 5, NAN, INFINITY, NAN, -INFINITY, 2};
+  const float lowest[] = {-INFINITY};
+  const int8_t i8[] = {-128, 3, 127, -128, 127, 0};
+  const uint64_t u64[] = {5, UINT64_MAX, 0, UINT64_MAX, 0, 7, UINT64_MAX - 1};
+  const uint16_t f16[] = {0x3c00, 0xc000, 0x7bff, 0x7bff, 0xfc00, 0x0001};
+  check_places("f32", sizeof f32[0], f32, 11);
+  check_places("f32", sizeof nan[0], nan, 7);
+  check_places("f32", sizeof lowest[0], lowest, 1);
+  check_places("i8", sizeof i8[0], i8, 6);
+  check_places("u64", sizeof u64[0], u64, 7);
+  check_places("f16", sizeof f16[0], f16, 6);
+}
+
 /* Two runs of an input that lie so far apart: pages between them are never touched. */
 UNIT_TEST(elements_that_lie_more_than_two_to_the_31_apart_are_read) {
   enum { RUN = 19 };
