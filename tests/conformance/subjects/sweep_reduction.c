@@ -43,7 +43,14 @@ static void reductions(sweep_t *sweep) {
       sweep_nodes(sweep, "%s{keepdims=%u}(x+%s)", ops[o], sweep_below(sweep, 2), shapes[s]);
       sweep_nodes(sweep, "%s{noop_with_empty_axes=1}(x+%s, #[])", ops[o], shapes[s]);
     }
+    for (int axis = -ranks[s]; axis < ranks[s]; axis++) {
+      sweep_nodes(sweep, "%s{axis=%d, keepdims=%u}(x%s)", axis % 2 == 0 ? "ArgMax" : "ArgMin", axis,
+                  sweep_below(sweep, 2), shapes[s]);
+    }
   }
+  sweep_nodes(sweep, "ArgMax{axis=1, select_last_index=1}(x[3,17])");
+  sweep_nodes(sweep, "ArgMin{axis=-1}(x:i64[3,400])");
+  sweep_rules(sweep, "y = Softmax(x[5,70]); i = ArgMax{keepdims=0, axis=-1}(Mul(y, #2)) -> y, i");
   sweep_nodes(sweep, "ReduceSum(x[2,0,3], #[1])");
   sweep_nodes(sweep, "ReduceMean(x[0,3], #[1])");
   sweep_nodes(sweep, "ReduceSum(x[2,3], a:i64[1])");
