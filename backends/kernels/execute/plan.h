@@ -27,7 +27,7 @@ typedef struct kernel_step {
   uint32_t value;
   uint32_t slot;   /* where the tile goes; KERNEL_NO_SLOT: the value is kept over the whole row */
   uint32_t output; /* of a store; of an operator: that it writes to directly, or CLEAVE_INDEX_NONE */
-  uint32_t chain;  /* of the first operator of a chain: how many steps it has; otherwise 0 */
+  uint32_t chain;  /* of an operator of a chain: how many steps are left of it; otherwise 0 */
   bool is_read;    /* of an operator: a step other than the next one of its chain reads the tile; of a load: a
                       step outside of chains does */
 } kernel_step_t;
@@ -55,6 +55,9 @@ struct kernel_plan {
   kernel_phase_t *phases;
   kernel_step_t *steps;
 };
+
+/* An operator that costs more than its way through the registers of a chain does. */
+bool kernel_step_is_costly(const kernel_plan_t *plan, const kernel_step_t *step);
 
 /* The values that a step reads: at most three, in `values`. */
 uint32_t kernel_step_operands(const kernel_program_t *program, const kernel_step_t *step, uint32_t *values);

@@ -46,6 +46,10 @@ static bool is_chained(const kernel_plan_t *plan, const kernel_step_t *step) {
   return loops->unary[value->op] != NULL || loops->binary[value->op][KERNEL_FORM_ACC_TILE] != NULL;
 }
 
+bool kernel_step_is_costly(const kernel_plan_t *plan, const kernel_step_t *step) {
+  return kernel_op_info(plan->program.values[step->value].op)->cost > KERNEL_CHAIN_COST;
+}
+
 static bool is_load(const kernel_step_t *step) {
   return step->kind == KERNEL_STEP_LOAD || step->kind == KERNEL_STEP_EXPAND;
 }
@@ -122,7 +126,7 @@ static void emit_chain(chains_t *chains) {
   }
   for (uint32_t k = 0; k < chains->link_count; k++) {
     kernel_step_t *step = &chains->steps[chains->links[k]];
-    step->chain = k == 0 ? chains->link_count : 0;
+    step->chain = chains->link_count - k;
     for (uint32_t s = 0; s < chains->count && !step->is_read; s++) {
       bool is_next = k + 1 < chains->link_count && s == chains->links[k + 1];
       step->is_read = !is_next && reads(chains, s, step->value);
@@ -146,7 +150,11 @@ static void order_steps(chains_t *chains) {
     for (uint32_t next = find_next(chains); next != CLEAVE_INDEX_NONE; next = find_next(chains)) {
       chains->links[chains->link_count++] = next;
     }
-    emit_chain(chains);
+    if (chains->link_count == 1 && kernel_step_is_costly(chains->plan, &chains->steps[s])) {
+      emit(chains, s); /* its loop over the tile does without the way through registers */
+    } else {
+      emit_chain(chains);
+    }
   }
 }
 
@@ -154,7 +162,7 @@ static bool is_read_outside(const kernel_plan_t *plan, const kernel_phase_t *pha
   for (uint32_t r = step + 1; r < phase->end; r++) {
     uint32_t operands[3];
     uint32_t count = kernel_step_operands(&plan->program, &plan->steps[r], operands);
-    for (uint32_t k = 0; k < count && !is_chained(plan, &plan->steps[r]); k++) {
+    for (uint32_t k = 0; k < count && plan->steps[r].chain == 0; k++) {
       if (operands[k] == plan->steps[step].value) {
         return true;
       }

@@ -259,32 +259,50 @@ static bool is_single(const kernel_worker_t *worker, const kernel_step_t *step) 
   return true;
 }
 
-/* Links of the steps up to `end`. */
-static void build(builder_t *builder, const kernel_step_t *step, const kernel_step_t *end) {
+/* Links of the steps up to `end`; the last one's result is a tile if `keeps`. */
+static void build(builder_t *builder, const kernel_step_t *step, const kernel_step_t *end, bool keeps) {
   uint32_t before = CLEAVE_INDEX_NONE;
   for (; step < end; step++) {
-    add_operator(builder, &builder->worker->plan->program.values[step->value], before);
-    add_result(builder, step);
-    before = step->value;
+    kernel_step_t own = *step;
+    own.is_read = own.is_read || (keeps && step + 1 == end);
+    add_operator(builder, &builder->worker->plan->program.values[own.value], before);
+    add_result(builder, &own);
+    before = own.value;
   }
   add_fetches(builder);
   add_link(builder, builder->loops->end, (operand_t){0});
 }
 
-void kernel_worker_chain(kernel_worker_t *worker, const kernel_step_t *first) {
-  const kernel_step_t *step = first;
-  const kernel_step_t *end = first + first->chain;
-  while (step < end && is_single(worker, step)) {
-    kernel_worker_apply(worker, step, false);
+/* The first step of a chain from which on it is not worth to go row by row: a costly one, if rows leave much
+ * of their last block empty, which would be computed all the same. */
+static const kernel_step_t *find_cut(const builder_t *builder, const kernel_step_t *step,
+                                     const kernel_step_t *end) {
+  bool is_cut = builder->has_rows && builder->worker->space->row_length < KERNEL_BLOCK;
+  while (step < end && !(is_cut && kernel_step_is_costly(builder->worker->plan, step))) {
     step++;
   }
-  if (step == end) {
-    return;
-  }
+  return step;
+}
+
+void kernel_worker_chain(kernel_worker_t *worker, const kernel_step_t *first) {
+  const kernel_step_t *end = first + first->chain;
   kernel_link_t links[MAX_LINKS]; /* set one by one */
-  builder_t builder = {.worker = worker, .loops = worker->plan->loops->chain, .links = links};
-  build(&builder, step, end);
-  run_links(&builder);
+  for (const kernel_step_t *step = first; step < end;) {
+    if (is_single(worker, step)) {
+      kernel_worker_apply(worker, step, false);
+      step++;
+      continue;
+    }
+    builder_t builder = {.worker = worker, .loops = worker->plan->loops->chain, .links = links};
+    build(&builder, step, end, false);
+    const kernel_step_t *cut = find_cut(&builder, step + 1, end);
+    if (cut < end) {
+      builder = (builder_t){.worker = worker, .loops = builder.loops, .links = links};
+      build(&builder, step, cut, true);
+    }
+    run_links(&builder);
+    step = cut;
+  }
 }
 
 bool kernel_worker_make_chain(kernel_worker_t *worker, const kernel_step_t *first, int64_t *moves,
@@ -294,7 +312,7 @@ bool kernel_worker_make_chain(kernel_worker_t *worker, const kernel_step_t *firs
     return false;
   }
   builder_t builder = {.worker = worker, .loops = worker->plan->loops->chain, .links = links, .moves = moves};
-  build(&builder, first, first + first->chain);
+  build(&builder, first, first + first->chain, false);
   *out_count = builder.count;
   return !builder.has_failed;
 }

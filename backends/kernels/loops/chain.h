@@ -9,8 +9,9 @@
 #include "kernels/program.h"
 
 enum {
-  KERNEL_CHAIN_COST = 2, /* operators that cost more gain nothing from staying in registers */
-  KERNEL_BLOCK = 128,    /* most elements that go through a chain at a time, for any instruction set */
+  KERNEL_CHAIN_COST =
+      2, /* an operator that costs more is a loop over the block, one with two operands no link */
+  KERNEL_BLOCK = 128, /* most elements that go through a chain at a time, for any instruction set */
 };
 
 /* What the operands of an operator are: the result before (ACC), a tile in memory, or one element. */
