@@ -59,6 +59,9 @@ struct kernel_plan {
 /* An operator that costs more than its way through the registers of a chain does. */
 bool kernel_step_is_costly(const kernel_plan_t *plan, const kernel_step_t *step);
 
+/* Has the chain such an operator, from this step on? */
+bool kernel_chain_is_costly(const kernel_plan_t *plan, const kernel_step_t *first);
+
 /* The values that a step reads: at most three, in `values`. */
 uint32_t kernel_step_operands(const kernel_program_t *program, const kernel_step_t *step, uint32_t *values);
 

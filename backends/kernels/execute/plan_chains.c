@@ -50,6 +50,14 @@ bool kernel_step_is_costly(const kernel_plan_t *plan, const kernel_step_t *step)
   return kernel_op_info(plan->program.values[step->value].op)->cost > KERNEL_CHAIN_COST;
 }
 
+bool kernel_chain_is_costly(const kernel_plan_t *plan, const kernel_step_t *first) {
+  bool is_costly = false;
+  for (uint32_t k = 0; k < first->chain; k++) {
+    is_costly = is_costly || kernel_step_is_costly(plan, first + k);
+  }
+  return is_costly;
+}
+
 static bool is_load(const kernel_step_t *step) {
   return step->kind == KERNEL_STEP_LOAD || step->kind == KERNEL_STEP_EXPAND;
 }

@@ -197,36 +197,42 @@ static void fetch_parts(builder_t *builder) {
   }
 }
 
-/* In large spaces the first chain of a tile fetches the inputs of the next tile. If it computes rows, it also
- * claims where the results of this one go, unless they go past the caches. Otherwise memory would wait while
- * a tile is computed: 4, 8 and 16 simple operators over 16M floats took 1.6, 1.6 and 2.7 times as long as a
- * copy, and take 0.9, 1.0 and 1.1. */
-static void add_fetches(builder_t *builder) {
+static void add_fetch(builder_t *builder, kernel_link_function_t function, const void *tensor,
+                      int64_t first) {
+  unsigned char *data = (unsigned char *)(uintptr_t)tensor + (size_t)first * sizeof(float);
+  int64_t row_step = builder->worker->space->row_length * (int64_t)sizeof(float);
+  add_link(builder, function, (operand_t){.data = data, .row_step = row_step, .is_tile = true});
+}
+
+/* In large spaces a row is computed while the next ones come from memory: their inputs are fetched, and
+ * memory for their results is claimed, unless these go past the caches. What has no rows is read in one go,
+ * which processors foresee: there it took up to half as long again. */
+static void add_fetches(builder_t *builder, const kernel_step_t *first) {
   kernel_worker_t *worker = builder->worker;
   const kernel_space_t *space = worker->space;
   const kernel_program_t *program = &worker->plan->program;
-  if (worker->has_fetched || space->total < FETCHED_ELEMENTS) {
+  if (worker->fetched == worker->fetchers || space->group == 0 || space->total < FETCHED_ELEMENTS ||
+      (worker->are_costly && !kernel_chain_is_costly(worker->plan, first))) {
     return;
   }
-  worker->has_fetched = true;
-  int64_t row_step = space->row_length * (int64_t)sizeof(float);
-  fetch_parts(builder);
-  for (uint32_t k = 0; k < program->input_count; k++) {
-    if (space->flat[k] && program->inputs[k].dtype == CLEAVE_DTYPE_F32 &&
-        worker->begin + 2 * worker->count <= space->total) {
-      unsigned char *data = (unsigned char *)(uintptr_t)worker->call->inputs[k].data +
-                            (size_t)(worker->begin + worker->count) * sizeof(float);
-      add_link(builder, builder->loops->fetch,
-               (operand_t){.data = data, .row_step = row_step, .is_tile = true});
-    }
+  uint32_t share = worker->fetched++;
+  uint32_t number = 0;
+  if (share == 0) {
+    fetch_parts(builder);
   }
   bool claims =
       space->group > 1 || (space->group == 1 && (size_t)space->total * sizeof(float) <= KERNEL_STREAM_BYTES);
+  int64_t claimed = builder->moves != NULL ? worker->begin + worker->count : worker->begin;
   for (uint32_t k = 0; k < program->output_count && claims; k++) {
-    if (worker->call->outputs[k] != NULL && program->outputs[k].dtype == CLEAVE_DTYPE_F32) {
-      unsigned char *data = (unsigned char *)worker->call->outputs[k] + (size_t)worker->begin * sizeof(float);
-      add_link(builder, builder->loops->claim,
-               (operand_t){.data = data, .row_step = row_step, .is_tile = true});
+    if (worker->call->outputs[k] != NULL && program->outputs[k].dtype == CLEAVE_DTYPE_F32 &&
+        number++ % worker->fetchers == share) {
+      add_fetch(builder, builder->loops->claim, worker->call->outputs[k], claimed);
+    }
+  }
+  for (uint32_t k = 0; k < program->input_count; k++) {
+    if (space->flat[k] && program->inputs[k].dtype == CLEAVE_DTYPE_F32 &&
+        worker->begin + 2 * worker->count <= space->total && number++ % worker->fetchers == share) {
+      add_fetch(builder, builder->loops->fetch, worker->call->inputs[k].data, worker->begin + worker->count);
     }
   }
 }
@@ -260,16 +266,16 @@ static bool is_single(const kernel_worker_t *worker, const kernel_step_t *step) 
 }
 
 /* Links of the steps up to `end`; the last one's result is a tile if `keeps`. */
-static void build(builder_t *builder, const kernel_step_t *step, const kernel_step_t *end, bool keeps) {
+static void build(builder_t *builder, const kernel_step_t *first, const kernel_step_t *end, bool keeps) {
   uint32_t before = CLEAVE_INDEX_NONE;
-  for (; step < end; step++) {
+  for (const kernel_step_t *step = first; step < end; step++) {
     kernel_step_t own = *step;
     own.is_read = own.is_read || (keeps && step + 1 == end);
     add_operator(builder, &builder->worker->plan->program.values[own.value], before);
     add_result(builder, &own);
     before = own.value;
   }
-  add_fetches(builder);
+  add_fetches(builder, first);
   add_link(builder, builder->loops->end, (operand_t){0});
 }
 

@@ -203,6 +203,23 @@ static bool add_chain(rows_t *rows, const kernel_step_t *first) {
   return is_made;
 }
 
+/* Costly operators leave the memory time to fetch the next row; without any all chains do. */
+static void share_fetches(kernel_worker_t *worker) {
+  const kernel_plan_t *plan = worker->plan;
+  uint32_t chains = 0;
+  uint32_t costly = 0;
+  for (uint32_t s = 0; s < plan->step_count; s++) {
+    const kernel_step_t *step = &plan->steps[s];
+    if (step->chain > 0 && (s == 0 || plan->steps[s - 1].chain != step->chain + 1)) {
+      chains++;
+      costly += kernel_chain_is_costly(plan, step);
+    }
+  }
+  worker->fetched = 0;
+  worker->are_costly = costly > 0;
+  worker->fetchers = costly > 0 ? costly : chains;
+}
+
 /* Makes calls of the row that has just been computed. False: its rows have to go through the steps. */
 static bool make_calls(rows_t *rows) {
   kernel_worker_t *worker = rows->worker;
@@ -211,7 +228,7 @@ static bool make_calls(rows_t *rows) {
   rows->call_count = 0;
   rows->link_count = 0;
   rows->has_steps = false;
-  worker->has_fetched = false;
+  share_fetches(worker);
   for (uint32_t p = 0; p < plan->phase_count; p++) {
     const kernel_phase_t *phase = &plan->phases[p];
     for (uint32_t s = phase->row_begin; s < phase->end;) {

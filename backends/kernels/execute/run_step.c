@@ -244,7 +244,9 @@ void kernel_worker_locate(kernel_worker_t *worker) {
 }
 
 void kernel_worker_tile(kernel_worker_t *worker, const kernel_phase_t *phase) {
-  worker->has_fetched = false;
+  worker->fetchers = 1;
+  worker->are_costly = false;
+  worker->fetched = 0;
   kernel_worker_locate(worker);
   for (uint32_t s = phase->tile_begin; s < phase->end;) {
     const kernel_step_t *step = &worker->plan->steps[s];

@@ -40,7 +40,9 @@ typedef struct kernel_worker {
   int64_t inside; /* of the tile, in the group of rows */
   int64_t coordinates[CLEAVE_MAX_RANK];
   bool has_streamed;
-  bool has_fetched; /* for this tile */
+  uint32_t fetchers; /* chains that share out what is fetched for the next tile */
+  bool are_costly;   /* these chains: those with a costly operator */
+  uint32_t fetched;  /* how many of them have their share */
 } kernel_worker_t;
 
 /* Where elements of a load lie: `count` of them, one run. */
