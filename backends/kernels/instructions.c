@@ -36,3 +36,12 @@ int kernel_instructions(int limit) {
 #endif
   return KERNEL_PLAIN;
 }
+
+bool kernel_gains_by_fetching(void) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  __builtin_cpu_init();
+  return !__builtin_cpu_is("amdfam19h");
+#else
+  return true;
+#endif
+}

@@ -3,6 +3,8 @@
 #ifndef CLEAVE_KERNELS_INSTRUCTIONS_H
 #define CLEAVE_KERNELS_INSTRUCTIONS_H
 
+#include <stdbool.h>
+
 enum { KERNEL_PLAIN, KERNEL_AVX2, KERNEL_AVX512 };
 
 /* The best that the processor has, at most `limit` and what the environment allows. AVX2 comes with FMA;
@@ -13,5 +15,9 @@ int kernel_instructions(int limit);
  * case; anything else allows all. With it a processor computes the same bits as one that has no more, and
  * tests reach the loops for it. */
 int kernel_instructions_allowed(void);
+
+/* Does software gain by fetching what it reads next, in one go, from memory? Not on AMD's Zen 3 and 4, whose
+ * own prefetchers do better alone. */
+bool kernel_gains_by_fetching(void);
 
 #endif /* CLEAVE_KERNELS_INSTRUCTIONS_H */

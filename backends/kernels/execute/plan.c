@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/instructions.h"
+
 typedef struct planner {
   kernel_plan_t *plan;
   const kernel_program_t *program;
@@ -257,6 +259,7 @@ cleave_status_t kernel_plan_create(const kernel_program_t *program, const kernel
   }
   plan->program = *program;
   plan->loops = loops;
+  plan->fetches = kernel_gains_by_fetching();
   plan->tile = KERNEL_SLOT_BYTES / 4;
   planner->plan = plan;
   planner->program = &plan->program;
