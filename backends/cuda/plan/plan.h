@@ -214,7 +214,7 @@ CLEAVE_MUST_USE cleave_status_t cuda_plan_step(cuda_plan_t *plan, cuda_step_kind
 
 /* A kernel of texts/. `defines` are lines before its text. */
 typedef struct cuda_kernel_call {
-  const char *text; /* "copy" of texts/copy.cu */
+  const char *text; /* "copy" of texts/elements/copy.cu */
   const char *label;
   const char *defines;
   bool is_wide; /* indices have 64 bits */
