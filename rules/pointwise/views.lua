@@ -92,13 +92,14 @@ return {
       return true
     end,
     replace = function(m, g)
-      local inputs, target = m.first.inputs, sizes(m.view)
+      local inputs = m.first.inputs
+      local target, total = sizes(m.view)
       local arguments, attributes, count = {}, {}, #inputs
       for k = 1, count do
         local operand = inputs[k]
         if operand ~= nil then
           local own, elements = sizes(operand)
-          local is_number = elements == 1 and #own <= #target
+          local is_number = elements == 1 and total > 1 and #own <= #target
           arguments[k] = (is_number or same(own, target)) and operand
             or g.Reshape(operand, g.constant(target))
         end
@@ -113,12 +114,19 @@ return {
 
   test "reshapes between operators do not split a kernel" {
     graph = function(g, x, y)
-      local z = g.Reshape(g.Clip(g.Tanh(x + y) * 2.0, nil, 1.0), g.constant { 32, 128 })
+      local z = g.Reshape(g.Clip(g.Tanh(x + y) * 2.0, nil, 1.0), g.constant { 256, 2048 })
       return g.Unsqueeze(g.Relu(g.Flatten(z, { axis = 0 })) + 1.0, { 0 })
     end,
-    inputs = { x = { 64, 64 }, y = { 64, 64 } },
-    options = { min_bytes = 0, min_gain = 0 },
-    expect = { pointwise = 1, view_first = true, left = true },
+    inputs = { x = { 512, 1024 }, y = { 512, 1024 } },
+    expect = { pointwise = 1, view_first = true },
+    equal = true,
+  },
+  test "a number gets the rank of its view" {
+    graph = function(g, x, y)
+      return g.Exp(g.Unsqueeze(g.Neg(x) * 2.0, { 0, 1 })) + y
+    end,
+    inputs = { x = { 1 }, y = { 64, 64, 1 } },
+    expect = { view_first = true },
     equal = true,
   },
   test "what is broadcast, or read by others, stays" {
