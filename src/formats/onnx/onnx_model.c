@@ -73,6 +73,15 @@ cleave_status_t cleave_onnx_opset_parse(cleave_onnx_model_t *model, const cleave
   return CLEAVE_OK;
 }
 
+cleave_status_t cleave_onnx_add_name(cleave_strings_t *strings, cleave_bytes_t name,
+                                     cleave_string_t *out_name, cleave_error_t *error) {
+  const char *text = (const char *)name.data;
+  if (name.size > 0 && memchr(text, 0, name.size) != NULL) {
+    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "a name has a zero byte behind '%s'", text);
+  }
+  return cleave_strings_add(strings, text, name.size, out_name, error);
+}
+
 /* Attributes are searched one after the other; no operator has more than a dozen. */
 enum { MAX_ATTRIBUTES = 512 };
 
@@ -127,7 +136,7 @@ static cleave_status_t fill_node(cleave_onnx_model_t *model, cleave_strings_t *n
       default: break;
     }
     if (name != NULL) {
-      CLEAVE_TRY(cleave_strings_add(names, (const char *)field.bytes.data, field.bytes.size, name, error));
+      CLEAVE_TRY(cleave_onnx_add_name(names, field.bytes, name, error));
     }
   }
   return reader.status;
@@ -177,8 +186,7 @@ static cleave_status_t parse_initializer(cleave_onnx_model_t *model, const cleav
   CLEAVE_TRY((is_sparse ? cleave_onnx_sparse_parse : cleave_onnx_tensor_parse)(
       &model->source, &message, &name, &initializer.tensor, error));
   cleave_array_push_reserved(&model->tensors, initializer.tensor);
-  CLEAVE_TRY(cleave_strings_add(&model->graph->strings, (const char *)name.data, name.size, &initializer.name,
-                                error));
+  CLEAVE_TRY(cleave_onnx_add_name(&model->graph->strings, name, &initializer.name, error));
   cleave_array_push_reserved(&model->initializers, initializer);
   return CLEAVE_OK;
 }

@@ -115,12 +115,17 @@ CLEAVE_STATUS cleave_onnx_entry_parse(const cleave_protobuf_t *parent, const cle
 
 /* ---- parts, used among the parser's files ---- */
 
+/* Adds a name of the file; CLEAVE_ERROR_FORMAT if it has a zero byte, behind which nobody would see the rest.
+ */
+CLEAVE_STATUS cleave_onnx_add_name(cleave_strings_t *strings, cleave_bytes_t name, cleave_string_t *out_name,
+                                   cleave_error_t *error);
+
 /* Interned NUL-terminated copy of a name. */
 CLEAVE_MUST_USE static inline cleave_status_t cleave_onnx_intern(cleave_onnx_model_t *model,
                                                                  cleave_bytes_t text, const char **out_text,
                                                                  cleave_error_t *error) {
   cleave_string_t string;
-  CLEAVE_TRY(cleave_strings_add(&model->graph->strings, (const char *)text.data, text.size, &string, error));
+  CLEAVE_TRY(cleave_onnx_add_name(&model->graph->strings, text, &string, error));
   *out_text = cleave_strings_text(&model->graph->strings, string);
   return CLEAVE_OK;
 }

@@ -22,8 +22,7 @@ static cleave_status_t parse_dim(cleave_onnx_model_t *model, const cleave_protob
   }
   CLEAVE_TRY(reader.status);
   if (dim.size < 0 && symbol.size > 0) {
-    CLEAVE_TRY(cleave_strings_add(&model->graph->strings, (const char *)symbol.data, symbol.size, &dim.symbol,
-                                  error));
+    CLEAVE_TRY(cleave_onnx_add_name(&model->graph->strings, symbol, &dim.symbol, error));
   }
   *out_dim = dim;
   return CLEAVE_OK;
@@ -98,8 +97,7 @@ cleave_status_t cleave_onnx_value_info_parse(cleave_onnx_model_t *model, const c
   while (cleave_protobuf_next(&reader, &field, error)) {
     if (field.number == ONNX_VALUE_NAME) {
       CLEAVE_TRY(cleave_protobuf_expect(&reader, &field, CLEAVE_WIRE_BYTES, error));
-      CLEAVE_TRY(cleave_strings_add(&model->graph->strings, (const char *)field.bytes.data, field.bytes.size,
-                                    &info.name, error));
+      CLEAVE_TRY(cleave_onnx_add_name(&model->graph->strings, field.bytes, &info.name, error));
     } else if (field.number == ONNX_VALUE_TYPE) {
       CLEAVE_TRY(parse_type(model, &reader, &field, &info, error));
     }

@@ -231,6 +231,27 @@ UNIT_TEST(refuses_what_is_no_model) {
                   "/nonexistent/model.onnx: cannot open");
 }
 
+UNIT_TEST(refuses_names_with_zero_bytes) {
+  onnx_builder_t b;
+  onnx_begin(&b, 8, 17);
+  onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
+  size_t mark = cleave_protobuf_begin(&b.graph, ONNX_GRAPH_NODE);
+  cleave_protobuf_put_text(&b.graph, ONNX_NODE_INPUT, "x");
+  cleave_protobuf_put_text(&b.graph, ONNX_NODE_OUTPUT, "y");
+  cleave_protobuf_put_bytes(&b.graph, ONNX_NODE_OP_TYPE, "Relu\0x", 6);
+  cleave_protobuf_end(&b.graph, mark);
+  onnx_refused(&b, CLEAVE_ERROR_FORMAT, "model: a name has a zero byte behind 'Relu'");
+  onnx_begin(&b, 8, 17);
+  onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
+  mark = cleave_protobuf_begin(&b.graph, ONNX_GRAPH_NODE);
+  cleave_protobuf_put_bytes(&b.graph, ONNX_NODE_INPUT, "x\0z", 3);
+  cleave_protobuf_put_text(&b.graph, ONNX_NODE_OUTPUT, "y");
+  cleave_protobuf_put_text(&b.graph, ONNX_NODE_OP_TYPE, "Relu");
+  cleave_protobuf_end(&b.graph, mark);
+  onnx_refused(&b, CLEAVE_ERROR_FORMAT,
+               "model: node 'y': operator 'Relu': a name has a zero byte behind 'x'");
+}
+
 UNIT_TEST(refuses_graph_attributes) {
   onnx_builder_t b;
   onnx_begin(&b, 8, 17);

@@ -65,8 +65,7 @@ static cleave_status_t parse_body_field(cleave_onnx_model_t *model, cleave_onnx_
     case ONNX_FUNCTION_INPUT:
     case ONNX_FUNCTION_OUTPUT:
       CLEAVE_TRY(cleave_protobuf_expect(reader, field, CLEAVE_WIRE_BYTES, error));
-      CLEAVE_TRY(
-          cleave_strings_add(&body->names, (const char *)field->bytes.data, field->bytes.size, &name, error));
+      CLEAVE_TRY(cleave_onnx_add_name(&body->names, field->bytes, &name, error));
       if (field->number == ONNX_FUNCTION_INPUT) {
         CLEAVE_ARRAY_PUSH(&body->inputs, name, error);
       } else {
