@@ -44,6 +44,7 @@ static int run_command(cleave_arguments_t *arguments) {
       CLEAVE_LIST(&rules, "rules", "FILE",
                   "rule file to partition with; may be given many times, they run in order (default: "
                   "canonical, generation, and onednn if cleave was built with it)"),
+      CLEAVE_JOB_BACKEND(job_options),
       CLEAVE_LIST(&job_options->settings, "set", "NAME=VALUE",
                   "option of a rule file or of the model script"),
       CLEAVE_INT(&job_options->threads, "threads", "N",

@@ -27,6 +27,9 @@ check "one token" 0 '^6$' "$program" generate count.lua --prompt 1,2,3 --steps 1
 check "in JSON" 0 '"prompt_tokens": 3' "$program" generate count.lua --prompt 1,2,3 --steps 4 --json
 also "the speed" '"tokens_per_second": [0-9]'
 check "one thread" 0 '^6 0 5 1$' "$program" generate count.lua --prompt 1,2,3 --steps 4 --threads 1
+check "on a device" 0 '^6 0 5 1$' "$program" generate count.lua --prompt 1,2,3 --steps 4 --device cpu
+check "on none" 1 "option '--device': backend 'nobody' is unknown" \
+  "$program" generate count.lua --prompt 1,2,3 --steps 4 --device nobody:1
 check "a draw" 0 '^[0-9 ]*$' "$program" generate count.lua --prompt 1,2,3 --steps 20 --temperature 50 --seed 3
 cp "$out" first
 check "the same by the same seed" 0 '^[0-9 ]*$' "$program" generate count.lua --prompt 1,2,3 --steps 20 --temperature 50 --seed 3
