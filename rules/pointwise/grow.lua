@@ -6,8 +6,8 @@
 -- front of it where they lie, if they have as many elements in a row on average.
 -- `how.primitives` are operators that the backend computes faster by itself, and that no kernel
 -- takes. `how.posts` are those that it has in chains: a kernel of such operators alone, none of
--- which is read twice inside alone, is left to it. `how.arguments`: a kernel may say where in its
--- rows the largest or smallest element lies. `how.quantizes`: it may quantize and dequantize.
+-- which is read twice, is left to it. `how.arguments`: a kernel may say where in its rows the
+-- largest or smallest element lies. `how.quantizes`: it may quantize and dequantize.
 
 local POINTWISE = {}
 for _, name in ipairs {
@@ -208,23 +208,22 @@ local function joined_axis(node, reader, space, run)
   return inside >= run * #node.inputs and axis or nil
 end
 
--- Are all of these among `posts`, with one reader each as far as they are read inside alone? What
--- is read outside, too, ends a chain: it is stored in any case.
+-- Are all of these among `posts`, with one reader each as far as they are read inside?
 local function is_chain(nodes, posts)
   local inside = {}
   for _, node in ipairs(nodes) do
     inside[node] = true
   end
   for _, node in ipairs(nodes) do
-    local users, stays_inside = node.users, not node.outputs[1].is_output
+    local users = node.users
+    local leaks = #users > 1 or node.outputs[1].is_output
     if not posts[node.op] then
       return false
     end
     for _, user in ipairs(users) do
-      stays_inside = stays_inside and inside[user]
-    end
-    if stays_inside and #users > 1 then
-      return false
+      if leaks and inside[user] then
+        return false
+      end
     end
   end
   return true
