@@ -73,15 +73,6 @@ cleave_status_t cleave_onnx_opset_parse(cleave_onnx_model_t *model, const cleave
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_onnx_add_name(cleave_strings_t *strings, cleave_bytes_t name,
-                                     cleave_string_t *out_name, cleave_error_t *error) {
-  const char *text = (const char *)name.data;
-  if (name.size > 0 && memchr(text, 0, name.size) != NULL) {
-    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "a name has a zero byte behind '%s'", text);
-  }
-  return cleave_strings_add(strings, text, name.size, out_name, error);
-}
-
 /* Attributes are searched one after the other; no operator has more than a dozen. */
 enum { MAX_ATTRIBUTES = 512 };
 

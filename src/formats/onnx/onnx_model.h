@@ -7,6 +7,8 @@
 #ifndef CLEAVE_FORMATS_ONNX_ONNX_MODEL_H
 #define CLEAVE_FORMATS_ONNX_ONNX_MODEL_H
 
+#include <string.h>
+
 #include "formats/onnx/onnx.h"
 #include "formats/onnx/onnx_tensor.h"
 #include "graph/graph.h"
@@ -117,8 +119,16 @@ CLEAVE_STATUS cleave_onnx_entry_parse(const cleave_protobuf_t *parent, const cle
 
 /* Adds a name of the file; CLEAVE_ERROR_FORMAT if it has a zero byte, behind which nobody would see the rest.
  */
-CLEAVE_STATUS cleave_onnx_add_name(cleave_strings_t *strings, cleave_bytes_t name, cleave_string_t *out_name,
-                                   cleave_error_t *error);
+CLEAVE_MUST_USE static inline cleave_status_t cleave_onnx_add_name(cleave_strings_t *strings,
+                                                                   cleave_bytes_t name,
+                                                                   cleave_string_t *out_name,
+                                                                   cleave_error_t *error) {
+  const char *text = (const char *)name.data;
+  if (name.size > 0 && memchr(text, 0, name.size) != NULL) {
+    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "a name has a zero byte behind '%s'", text);
+  }
+  return cleave_strings_add(strings, text, name.size, out_name, error);
+}
 
 /* Interned NUL-terminated copy of a name. */
 CLEAVE_MUST_USE static inline cleave_status_t cleave_onnx_intern(cleave_onnx_model_t *model,
