@@ -14,7 +14,8 @@ out=$work/out
 . "$2/tests/scripts/checks.sh"
 CLEAVE_CUDA_PATH=$3/tests/cuda
 CLEAVE_CUDA_CACHE=$3/tests/cuda/cache
-export CLEAVE_CUDA_PATH CLEAVE_CUDA_CACHE
+ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}intercept_tls_get_addr=0 # as tests/CMakeLists.txt says
+export CLEAVE_CUDA_PATH CLEAVE_CUDA_CACHE ASAN_OPTIONS
 
 # verified MODEL [OPTIONS]
 verified() {
