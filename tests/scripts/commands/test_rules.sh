@@ -56,8 +56,15 @@ check "pointwise=false makes no kernel" 0 '0 regions, 0 fusions, 3 nodes on cpu'
   --rules "$source/rules/pointwise.lua" --set pointwise=false
 check "CLEAVE_POINTWISE=0 makes none" 0 '0 regions, 0 fusions, 3 nodes on cpu' \
   env CLEAVE_POINTWISE=0 "$program" partition chain.lua --rules "$source/rules/pointwise.lua"
-check "nor in another rule file" 0 ', 0 fusions, ' \
-  env CLEAVE_POINTWISE=0 "$program" partition chain.lua --rules "$source/rules/cuda.lua"
+cat >own.lua <<'LUA'
+local options = { pointwise = option.boolean(true, "kernels") }
+return ruleset {
+  name = "own", backend = "cpu", options = options,
+  fuse "kernel" { ops = { "Relu", "Add", "Tanh" }, min_nodes = 2, enabled = options.pointwise, attributes = { kernel = true } },
+}
+LUA
+check "another rule file makes one" 0 ', 1 fusion, ' env CLEAVE_POINTWISE=1 "$program" partition chain.lua --rules own.lua
+check "and none with it" 0 ', 0 fusions, ' env CLEAVE_POINTWISE=0 "$program" partition chain.lua --rules own.lua
 check "a setting goes before it" 0 '1 region, 1 fusion, 0 nodes on cpu' env CLEAVE_POINTWISE=0 "$program" partition \
   chain.lua --rules "$source/rules/pointwise.lua" --set min_gain=0 --set pointwise=true
 check "a file without the option runs as ever" 0 "rewrite 'twice' (part.lua:1) of 'one': 1 change" env CLEAVE_POINTWISE=0 "$program" partition abs.lua \
