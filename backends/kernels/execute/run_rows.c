@@ -208,11 +208,12 @@ static void share_fetches(kernel_worker_t *worker) {
   const kernel_plan_t *plan = worker->plan;
   uint32_t chains = 0;
   uint32_t costly = 0;
-  for (uint32_t s = 0; s < plan->step_count; s++) {
-    const kernel_step_t *step = &plan->steps[s];
-    if (step->chain > 0 && (s == 0 || plan->steps[s - 1].chain != step->chain + 1)) {
-      chains++;
+  for (uint32_t p = 0; p < plan->phase_count; p++) { /* steps between phases are none of a run */
+    for (uint32_t s = plan->phases[p].tile_begin; s < plan->phases[p].end;) {
+      const kernel_step_t *step = &plan->steps[s];
+      chains += step->chain > 0;
       costly += kernel_chain_is_costly(plan, step);
+      s += step->chain > 0 ? step->chain : 1;
     }
   }
   worker->fetched = 0;
