@@ -68,8 +68,8 @@ static int run(cleave_arguments_t *arguments) {
                   "rule files"),
       CLEAVE_JOB_SHAPES(&job_options),
       CLEAVE_FLAG(&cuda, "cuda",
-                  "kernels of processors, as --rules pointwise makes them, as the CUDA text that a GPU would "
-                  "compile; it needs no GPU, as --rules cuda does"),
+                  "kernels of processors, like those of --rules pointwise, as the CUDA text that a GPU would "
+                  "compile; unlike --rules cuda it needs no GPU"),
   };
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;

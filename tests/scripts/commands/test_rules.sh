@@ -53,9 +53,9 @@ steps() {
 }
 check "a pointwise kernel is one step" 0 '^1 steps$' steps
 check "pointwise=false makes no kernel" 0 '0 regions, 0 fusions, 3 nodes on cpu' "$program" partition chain.lua \
-  --rules "$source/rules/pointwise.lua" --set pointwise=false
+  --rules "$source/rules/pointwise.lua" --set min_gain=0 --set pointwise=false
 check "CLEAVE_POINTWISE=0 makes none" 0 '0 regions, 0 fusions, 3 nodes on cpu' \
-  env CLEAVE_POINTWISE=0 "$program" partition chain.lua --rules "$source/rules/pointwise.lua"
+  env CLEAVE_POINTWISE=0 "$program" partition chain.lua --rules "$source/rules/pointwise.lua" --set min_gain=0
 cat >own.lua <<'LUA'
 local options = { pointwise = option.boolean(true, "kernels") }
 return ruleset {
