@@ -3,7 +3,7 @@
 // printed with its reason at the end of a subject.
 //
 //   sweep [--verbose] [--imperative] [--blind] [--load LIBRARY] [--backend NAME] [--kernels] [--gradients]
-//         [--seed N] [--every N] [--case TEXT | SUBJECT...]
+//         [--seed N] [--every N [--from K]] [--case TEXT | SUBJECT...]
 //
 // --load adds the backend of a library, with the rule file of its name, --isolate in a process of its own;
 // --kernels runs every case on cpu with programs of backends/kernels, also for single nodes;
@@ -12,6 +12,7 @@
 // --backend or --kernels forward and backward are one graph, which is compared with the same graph on cpu;
 // --imperative runs the nodes of regions one by one on their backend;
 // --blind compares nothing: for kernels that have only to compile (CLEAVE_NVRTC_EMPTY of tests/cuda).
+// --every runs one case of N, from the first or from the K-th one: N processes share all cases.
 // --verbose prints each case before it runs, which tells where a crash was; --case runs one text alone, both
 // as single nodes and by the rules; --seed draws other random cases than the ones that are tested always.
 #include "sweep.h"
@@ -223,13 +224,15 @@ int main(int argc, char **argv) {
       sweep.seed = strtoull(argv[++next], NULL, 10);
     } else if (strcmp(argv[next], "--every") == 0 && next + 1 < argc) {
       sweep.every = (uint32_t)strtoul(argv[++next], NULL, 10);
+    } else if (strcmp(argv[next], "--from") == 0 && next + 1 < argc) {
+      sweep.from = (uint32_t)strtoul(argv[++next], NULL, 10);
     } else if (strcmp(argv[next], "--case") == 0 && next + 1 < argc) {
       text = argv[++next];
     } else {
       printf(
           "usage: %s [--verbose] [--imperative] [--blind] [--load LIBRARY | --isolate LIBRARY] [--backend "
           "NAME] "
-          "[--kernels] [--gradients] [--seed N] [--every N] [--case TEXT | SUBJECT...]\n",
+          "[--kernels] [--gradients] [--seed N] [--every N [--from K]] [--case TEXT | SUBJECT...]\n",
           argv[0]);
       return EXIT_FAILURE;
     }

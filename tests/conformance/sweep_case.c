@@ -402,7 +402,7 @@ void sweep_case_run(sweep_t *sweep, bool by_rules, uint32_t fusion, const char *
   variant_t variant = {
       .by_rules = by_rules, .fusion = fusion, .fused_by = fused_by, .threads = sweep->threads};
   bool is_new = sweep->gradients && sweep_gradient_is_new(sweep);
-  if (sweep->every > 0 && sweep->case_number++ % sweep->every != 0 && !is_new) {
+  if (sweep->every > 0 && sweep->case_number++ % sweep->every != sweep->from % sweep->every && !is_new) {
     return;
   }
   if (sweep->verbose) {

@@ -35,6 +35,7 @@ struct sweep {
   uint64_t seed;
   uint32_t every; /* only each case of this number runs, a fixed choice; with `gradients` also what is new in
                      a case; 0: all */
+  uint32_t from;  /* the first of these */
   uint32_t case_number;
   const char *subject;
   int32_t threads; /* 0: one, and two for every eighth case */

@@ -97,8 +97,11 @@ static void find_folders(folders_t *out_folders) {
     add_folders(out_folders, wanted, "");
     return;
   }
-  add_folders(out_folders, getenv("CUDA_PATH"), "/lib64");
-  add_folders(out_folders, "/usr/local/cuda", "/lib64");
+  static const char *const behind[] = {"/lib64", "/lib"};
+  for (size_t k = 0; k < sizeof behind / sizeof behind[0]; k++) {
+    add_folders(out_folders, getenv("CUDA_PATH"), behind[k]);
+    add_folders(out_folders, "/usr/local/cuda", behind[k]);
+  }
 }
 
 static void *open_library(cuda_library_id_t id) {

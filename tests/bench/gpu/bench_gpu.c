@@ -24,14 +24,16 @@ typedef struct device {
 
 typedef struct measured {
   double microseconds; /* per run */
-  double bytes;        /* of inputs and outputs */
+  double compile_ms;
+  double bytes; /* of inputs and outputs */
 } measured_t;
 
-static void need(const device_t *device, cleave_status_t status, const char *what) {
+/* Says what failed. */
+static bool works(const device_t *device, cleave_status_t status, const char *what) {
   if (status != CLEAVE_OK) {
-    fprintf(stderr, "%s: %s\n", what, device->message.text);
-    exit(EXIT_FAILURE);
+    printf("%s failed: %s\n", what, device->message.text);
   }
+  return status == CLEAVE_OK;
 }
 
 static size_t bytes_of(const cleave_tensor_view_t *tensor) {
@@ -39,33 +41,29 @@ static size_t bytes_of(const cleave_tensor_view_t *tensor) {
   return count < 0 ? 0 : (size_t)count * cleave_dtype_size(tensor->dtype);
 }
 
-static void allocate(device_t *device, cleave_tensor_view_t *tensor) {
-  void *memory = NULL;
-  need(device, device->backend->devices->alloc(device->state, 0, bytes_of(tensor), &memory, &device->message),
-       "memory");
-  tensor->data = memory;
-  tensor->memory = 1;
+static bool allocate(device_t *device, size_t bytes, void **out_memory) {
+  return works(device, device->backend->devices->alloc(device->state, 0, bytes, out_memory, &device->message),
+               "memory");
 }
 
 /* Small numbers, in every dtype that is not an index; indices are 0. */
-static void fill(device_t *device, const cleave_tensor_view_t *tensor) {
+static bool fill(device_t *device, const cleave_tensor_view_t *tensor) {
   size_t bytes = bytes_of(tensor);
   unsigned char *data = calloc(bytes > 0 ? bytes : 1, 1);
   cleave_tensor_view_t host = *tensor;
-  if (data == NULL) {
-    need(device, CLEAVE_ERROR_OUT_OF_MEMORY, "memory of the host");
-  }
-  for (size_t k = 0; tensor->dtype == CLEAVE_DTYPE_F32 && k < bytes / 4; k++) {
+  for (size_t k = 0; data != NULL && tensor->dtype == CLEAVE_DTYPE_F32 && k < bytes / 4; k++) {
     ((float *)(void *)data)[k] = (float)(k * 37 % 101) / 101.0f - 0.5f;
   }
-  for (size_t k = 0; tensor->dtype == CLEAVE_DTYPE_F16 && k < bytes / 2; k++) {
+  for (size_t k = 0; data != NULL && tensor->dtype == CLEAVE_DTYPE_F16 && k < bytes / 2; k++) {
     ((uint16_t *)(void *)data)[k] = (uint16_t)(0x3000u + k * 37 % 1024);
   }
   host.data = data;
   host.memory = CLEAVE_MEMORY_HOST;
-  need(device, device->backend->devices->copy_to(device->state, 0, tensor, &host, NULL, &device->message),
-       "copy");
+  cleave_status_t status = data == NULL ? CLEAVE_ERROR_OUT_OF_MEMORY
+                                        : device->backend->devices->copy_to(device->state, 0, tensor, &host,
+                                                                            NULL, &device->message);
   free(data);
+  return works(device, status, "copy");
 }
 
 static int by_size(const void *a, const void *b) {
@@ -74,71 +72,93 @@ static int by_size(const void *a, const void *b) {
   return (left > right) - (left < right);
 }
 
-/* The median of batches of runs. */
+static bool run_often(device_t *device, void *program, const cleave_run_args_t *args, int runs) {
+  bool is_well = true;
+  for (int k = 0; k < runs && is_well; k++) {
+    is_well = works(device, device->backend->run(program, args, &device->message), "run");
+  }
+  return is_well &&
+         works(device, device->backend->devices->stream_wait(device->state, device->stream, &device->message),
+               "wait");
+}
+
+/* The median of batches of runs, in microseconds per run; below 0 if one failed. */
 static double time_runs(device_t *device, void *program, const cleave_run_args_t *args, int runs) {
   double times[BATCHES];
-  for (int k = 0; k < WARM_RUNS; k++) {
-    need(device, device->backend->run(program, args, &device->message), "run");
+  if (!run_often(device, program, args, WARM_RUNS)) {
+    return -1.0;
   }
-  need(device, device->backend->devices->stream_wait(device->state, device->stream, &device->message),
-       "wait");
   for (int batch = 0; batch < BATCHES; batch++) {
     uint64_t start = cleave_clock_now();
-    for (int k = 0; k < runs; k++) {
-      need(device, device->backend->run(program, args, &device->message), "run");
+    if (!run_often(device, program, args, runs)) {
+      return -1.0;
     }
-    need(device, device->backend->devices->stream_wait(device->state, device->stream, &device->message),
-         "wait");
     times[batch] = cleave_clock_ms(start, cleave_clock_now()) * 1e3 / runs;
   }
   qsort(times, BATCHES, sizeof times[0], by_size);
   return times[BATCHES / 2];
 }
 
-static measured_t measure(device_t *device, const cleave_region_view_t *region, int runs) {
+static bool place(device_t *device, cleave_tensor_view_t *tensor, double *bytes) {
+  void *memory = NULL;
+  bool is_well = allocate(device, bytes_of(tensor), &memory);
+  tensor->data = memory;
+  tensor->memory = 1;
+  *bytes += (double)bytes_of(tensor);
+  return is_well;
+}
+
+/* False if something failed, which is then printed. */
+static bool measure(device_t *device, const cleave_region_view_t *region, int runs,
+                    measured_t *out_measured) {
   static cleave_tensor_view_t inputs[MAX_TENSORS];
   static cleave_tensor_view_t outputs[MAX_TENSORS];
   measured_t measured = {0};
   void *program = NULL;
   void *workspace = NULL;
   const cleave_compile_options_t options = {.size = sizeof options, .threads = 1};
-  need(device, device->backend->compile(device->state, region, &options, &program, &device->message),
-       "compile");
-  for (uint32_t k = 0; k < region->input_count; k++) {
+  uint64_t start = cleave_clock_now();
+  if (!works(device, device->backend->compile(device->state, region, &options, &program, &device->message),
+             "compile")) {
+    return false;
+  }
+  measured.compile_ms = cleave_clock_ms(start, cleave_clock_now());
+  bool is_well = true;
+  memset(inputs, 0, sizeof inputs);
+  memset(outputs, 0, sizeof outputs);
+  for (uint32_t k = 0; k < region->input_count && is_well; k++) {
     inputs[k] = region->values[region->inputs[k]].tensor;
-    allocate(device, &inputs[k]);
-    fill(device, &inputs[k]);
-    measured.bytes += (double)bytes_of(&inputs[k]);
+    is_well = place(device, &inputs[k], &measured.bytes) && fill(device, &inputs[k]);
   }
-  for (uint32_t k = 0; k < region->output_count; k++) {
+  for (uint32_t k = 0; k < region->output_count && is_well; k++) {
     outputs[k] = region->values[region->outputs[k]].tensor;
-    allocate(device, &outputs[k]);
-    measured.bytes += (double)bytes_of(&outputs[k]);
+    is_well = place(device, &outputs[k], &measured.bytes);
   }
-  size_t needed = device->backend->info(program)->workspace_bytes;
-  need(device, device->backend->devices->alloc(device->state, 0, needed, &workspace, &device->message),
-       "memory");
-  const cleave_run_args_t args = {.size = sizeof args,
-                                  .inputs = inputs,
-                                  .outputs = outputs,
-                                  .workspace = workspace,
-                                  .stream = device->stream};
-  measured.microseconds = time_runs(device, program, &args, runs);
+  is_well = is_well && allocate(device, device->backend->info(program)->workspace_bytes, &workspace);
+  if (is_well) {
+    const cleave_run_args_t args = {.size = sizeof args,
+                                    .inputs = inputs,
+                                    .outputs = outputs,
+                                    .workspace = workspace,
+                                    .stream = device->stream};
+    measured.microseconds = time_runs(device, program, &args, runs);
+    is_well = measured.microseconds > 0;
+  }
   device->backend->unload(program);
   device->backend->devices->free(device->state, 0, workspace);
-  for (uint32_t k = 0; k < region->input_count; k++) {
+  for (uint32_t k = 0; k < MAX_TENSORS; k++) {
     device->backend->devices->free(device->state, 0, (void *)(uintptr_t)inputs[k].data);
-  }
-  for (uint32_t k = 0; k < region->output_count; k++) {
     device->backend->devices->free(device->state, 0, (void *)(uintptr_t)outputs[k].data);
   }
-  return measured;
+  *out_measured = measured;
+  return is_well;
 }
 
 int main(int argc, char **argv) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
   const cleave_backend_handle_t *handle = NULL;
   double copy = 0;
+  int failed = 0;
   int runs = argc > 2 ? atoi(argv[1]) : 0;
   if (runs < 1) {
     printf("usage: %s RUNS NAME=REGION.json...\n", argv[0]);
@@ -149,11 +169,15 @@ int main(int argc, char **argv) {
     return EXIT_FAILURE;
   }
   device_t device = {.backend = handle->backend, .state = handle->state};
-  need(&device, device.backend->devices->stream_create(device.state, 0, &device.stream, &device.message),
-       "stream");
-  printf("%-32s %12s %12s %10s %8s\n", "region", "us", "MiB", "GB/s", "of copy");
+  if (!works(&device,
+             device.backend->devices->stream_create(device.state, 0, &device.stream, &device.message),
+             "stream")) {
+    return EXIT_FAILURE;
+  }
+  printf("%-32s %12s %12s %10s %8s %12s\n", "region", "us", "MiB", "GB/s", "of copy", "compiled ms");
   for (int k = 2; k < argc; k++) {
     cleave_region_file_t *file = NULL;
+    measured_t measured = {0};
     char *path = strchr(argv[k], '=');
     if (path == NULL || cleave_region_json_open(path + 1, &file, &error) != CLEAVE_OK) {
       printf("%s: %s\n", argv[k], path == NULL ? "expected NAME=FILE" : error.message);
@@ -161,16 +185,21 @@ int main(int argc, char **argv) {
     }
     *path = '\0';
     const cleave_region_view_t *region = cleave_region_file_view(file);
-    if (region->input_count <= MAX_TENSORS && region->output_count <= MAX_TENSORS) {
-      measured_t measured = measure(&device, region, runs);
+    printf("%-32s ", argv[k]);
+    if (region->input_count > MAX_TENSORS || region->output_count > MAX_TENSORS) {
+      printf("has more than %d inputs or outputs\n", MAX_TENSORS);
+      failed++;
+    } else if (measure(&device, region, runs, &measured)) {
       double rate = measured.bytes / measured.microseconds * 1e-3;
       copy = k == 2 ? rate : copy;
-      printf("%-32s %12.2f %12.2f %10.1f %7.1f%%\n", argv[k], measured.microseconds,
-             measured.bytes / 1048576.0, rate, copy > 0 ? 100.0 * rate / copy : 0.0);
-      (void)fflush(stdout);
+      printf("%12.2f %12.2f %10.1f %7.1f%% %12.1f\n", measured.microseconds, measured.bytes / 1048576.0, rate,
+             copy > 0 ? 100.0 * rate / copy : 0.0, measured.compile_ms);
+    } else {
+      failed++;
     }
+    (void)fflush(stdout);
     cleave_region_file_destroy(file);
   }
   device.backend->devices->stream_destroy(device.state, device.stream);
-  return EXIT_SUCCESS;
+  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -11,27 +11,28 @@ source=$3
 runs=20
 scale=1
 [ "${4:-}" != --quick ] || { runs=2; scale=64; }
+models=$source/examples/models
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-list=
+names=
 
-# region NAME MODEL OPTIONS...: the region of a model that computes most, as a file.
+# partitioned NAME ARGUMENTS...: the regions of a model, in the background: models of many weights take seconds.
+partitioned() {
+  names="$names $1"
+  name=$1
+  shift
+  "$program" partition "$@" --regions "$work/$name" --constants inline >"$work/$name.log" 2>&1 &
+}
+# region NAME MODEL OPTIONS...: what the rules make of it.
 region() {
   name=$1
-  model=$2
-  shift 2
-  "$program" partition "$model" --backend cuda --rules "$source/rules/cuda.lua" "$@" --regions "$work/$name" \
-    --constants inline >"$work/log" 2>&1 || "$program" partition "$model" "$@" --rules "$source/rules/cuda.lua" \
-    --regions "$work/$name" --constants inline >"$work/log" 2>&1 || { cat "$work/log"; return 0; }
-  file=$(ls -S "$work/$name"/*.json 2>/dev/null | head -n 1)
-  [ -z "$file" ] || list="$list $name=$file"
+  shift
+  partitioned "$name" "$@" --backend cuda --rules "$source/rules/cuda.lua"
 }
 # kernel NAME WORK ROWS COLUMNS [DTYPE]: as a region of everything, which for a copy alone no rule would make.
 kernel() {
-  "$program" partition "$source/tests/bench/gpu/workloads.lua" --backend cuda --set "work=$2" --set "rows=$(($3 / scale))" \
-    --set "columns=$4" --set "dtype=${5:-float32}" --regions "$work/$1" --constants inline >"$work/log" 2>&1 ||
-    { cat "$work/log"; return 0; }
-  list="$list $1=$(ls -S "$work/$1"/*.json | head -n 1)"
+  partitioned "$1" "$source/tests/bench/gpu/workloads.lua" --backend cuda --set "work=$2" --set "rows=$(($3 / scale))" \
+    --set "columns=$4" --set "dtype=${5:-float32}"
 }
 # fused NAME WORK ROWS COLUMNS [DTYPE [OPTIONS...]]
 fused() {
@@ -48,13 +49,13 @@ fused() {
 kernel copy copy 8192 8192
 fused chain4 chain4 8192 8192
 fused chain16 chain16 8192 8192
+fused chain16_fast chain16 8192 8192 float32 --set fast_math=true
 fused chain4_f16 chain4 8192 8192 float16
-fused softmax_768 softmax 16384 768
-fused softmax_4096 softmax 8192 4096
-fused softmax_32768 softmax 4096 32768
-fused layer_norm_768 layer_norm 16384 768
-fused layer_norm_4096 layer_norm 8192 4096
-fused bias_gelu_4096 bias_gelu 8192 4096
+for work_name in softmax layer_norm bias_gelu; do
+  fused ${work_name}_768 $work_name 16384 768
+  fused ${work_name}_4096 $work_name 8192 4096
+  fused ${work_name}_32768 $work_name 4096 32768
+done
 fused transpose transpose 8192 8192
 fused columns columns 8192 4096
 fused product_768 product 4096 768
@@ -71,16 +72,36 @@ if [ "$scale" -eq 1 ]; then
   fused attention_4096_float16 attention 4096 768 float16 --set length=4096
   fused attention_4096_causal_float16 attention 4096 768 float16 --set length=4096 --set causal=1
 fi
-region gru_residual "$source/examples/models/gru_residual.lua"
+region gru_residual "$models/gru_residual.lua"
 if [ "$scale" -eq 1 ]; then
-  region gru_residual_500 "$source/examples/models/gru_residual.lua" --set features=500 --set batch=100 --set hidden=1500
-  region resnet50 "$source/examples/models/resnet50.lua"
-  region bert_base "$source/examples/models/bert_base.lua"
+  region gru_residual_500 "$models/gru_residual.lua" --set features=500 --set batch=100
+  for precision in float32 tf32 float16; do
+    for batch in 1 32 128; do
+      region "resnet50_${precision}_$batch" "$models/resnet50.lua" --set batch=$batch --set precision=$precision
+    done
+    for batch in 1 32; do
+      region "bert_base_${precision}_$batch" "$models/bert_base.lua" --set batch=$batch --set precision=$precision
+    done
+  done
 fi
+wait
+list=
+for name in $names; do
+  # The region that computes most, if there are several.
+  file=$(ls -S "$work/$name"/*.json 2>/dev/null | head -n 1)
+  if [ -n "$file" ]; then
+    list="$list $name=$file"
+  else
+    echo "$name: no region"
+    tail -n 3 "$work/$name.log"
+  fi
+done
+status=0
 # shellcheck disable=SC2086
-"$bench" "$runs" $list
+"$bench" "$runs" $list || status=1
 if command -v python3 >/dev/null && python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
-  python3 "$source/tests/bench/gpu/torch_times.py" "$runs"
+  python3 "$source/tests/bench/gpu/torch_times.py" "$runs" || status=1
 else
   echo "PyTorch with CUDA is not installed: no times of it"
 fi
+exit $status
