@@ -4,7 +4,7 @@
 # the driver with NVRTC (the toolkit brings it), and Lua 5.4 and jansson, which may lie in a folder of their own (include, lib).
 # OpenBLAS is used where it is; without it cpu multiplies by plain loops, and large models take it minutes.
 #
-#   sh tests/gpu/run.sh [--deps DIR] [--build DIR] [--logs DIR] [--quick] [--no-tests] [--no-bench]
+#   sh tests/gpu/run.sh [--deps DIR] [--build DIR] [--logs DIR] [--limit SECONDS] [--quick] [--no-tests] [--no-bench]
 #
 # Tests run side by side, on all processors; what is measured then runs alone.
 set -u
@@ -15,15 +15,17 @@ logs=
 quick=
 tests=1
 bench=1
+limit=600 # seconds for one test
 while [ $# -gt 0 ]; do
   case $1 in
     --deps) deps=$2; shift ;;
     --build) build=$2; shift ;;
     --logs) logs=$2; shift ;;
+    --limit) limit=$2; shift ;;
     --quick) quick=--quick ;;
     --no-tests) tests= ;;
     --no-bench) bench= ;;
-    *) echo "usage: $0 [--deps DIR] [--build DIR] [--logs DIR] [--quick] [--no-tests] [--no-bench]"; exit 2 ;;
+    *) echo "usage: $0 [--deps DIR] [--build DIR] [--logs DIR] [--limit SECONDS] [--quick] [--no-tests] [--no-bench]"; exit 2 ;;
   esac
   shift
 done
@@ -85,7 +87,7 @@ finish() {
   done
 }
 verified() {
-  "$program" run "$@" --rules "$source/rules/cuda.lua" --verify --repeat 3 && echo "equal to cpu"
+  timeout "$limit" "$program" run "$@" --rules "$source/rules/cuda.lua" --verify --repeat 3 && echo "equal to cpu"
 }
 # More than 2^31 elements; the GPU needs 7 GB, the host 7 more.
 large() {
@@ -93,14 +95,14 @@ large() {
 local x = g.input("x", "uint8", { 65537, 32769 })
 g.output("y", g.Max(x + 1, g.constant(3, "uint8")))
 LUA
-  "$program" run "$work/large.lua" --backend cuda --verify --repeat 1
+  timeout "$limit" "$program" run "$work/large.lua" --backend cuda --verify --repeat 1
 }
 # sweep_shares OPTIONS...: all cases, shared by as many processes as there are processors; failures, and a line per subject.
 sweep_shares() {
   shares=$(nproc)
   folder=$(mktemp -d "$work/sweep.XXXXXX")
   for k in $(seq "$shares"); do
-    { "$sweep" --backend cuda --every "$shares" --from "$k" "$@" >"$folder/$k" 2>&1 || echo "failed with status $?" >>"$folder/$k"; } &
+    { timeout "$limit" "$sweep" --backend cuda --every "$shares" --from "$k" "$@" >"$folder/$k" 2>&1 || echo "failed with status $?" >>"$folder/$k"; } &
   done
   wait
   awk '
@@ -150,7 +152,7 @@ if [ -n "$tests" ]; then
     start "more than 2^31 elements" large
   fi
   if command -v compute-sanitizer >/dev/null; then
-    [ -n "$quick" ] || start "compute-sanitizer, one case in 97" compute-sanitizer --error-exitcode 9 "$sweep" --backend cuda --every 97
+    [ -n "$quick" ] || start "compute-sanitizer, one case in 97" timeout "$limit" compute-sanitizer --error-exitcode 9 "$sweep" --backend cuda --every 97
     # shellcheck disable=SC2086
     start "compute-sanitizer" compute-sanitizer --error-exitcode 9 "$program" run $small
     start "compute-sanitizer, races" compute-sanitizer --tool racecheck --error-exitcode 9 "$program" run \
