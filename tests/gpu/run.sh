@@ -4,15 +4,17 @@
 # the driver with NVRTC (the toolkit brings it), and Lua 5.4 and jansson, which may lie in a folder of their own (include, lib).
 # OpenBLAS is used where it is; without it cpu multiplies by plain loops, and large models take it minutes.
 #
-#   sh tests/gpu/run.sh [--deps DIR] [--build DIR] [--logs DIR] [--limit SECONDS] [--quick] [--no-tests] [--no-bench]
+#   sh tests/gpu/run.sh [--deps DIR] [--build DIR] [--logs DIR] [--limit SECONDS] [--quick]
+#                        [--no-build] [--no-tests] [--no-bench]
 #
-# Tests run side by side, on all processors; what is measured then runs alone.
+# --no-build takes what lies in the build's folder. Tests run side by side, on all processors; what is measured then runs alone.
 set -u
 source=$(cd "$(dirname "$0")/../.." && pwd)
 build=$source/build/gpu
 deps=
 logs=
 quick=
+builds=1
 tests=1
 bench=1
 limit=600 # seconds for one test
@@ -23,9 +25,10 @@ while [ $# -gt 0 ]; do
     --logs) logs=$2; shift ;;
     --limit) limit=$2; shift ;;
     --quick) quick=--quick ;;
+    --no-build) builds= ;;
     --no-tests) tests= ;;
     --no-bench) bench= ;;
-    *) echo "usage: $0 [--deps DIR] [--build DIR] [--logs DIR] [--limit SECONDS] [--quick] [--no-tests] [--no-bench]"; exit 2 ;;
+    *) echo "usage: $0 [--deps DIR] [--build DIR] [--logs DIR] [--limit SECONDS] [--quick] [--no-build] [--no-tests] [--no-bench]"; exit 2 ;;
   esac
   shift
 done
@@ -47,10 +50,17 @@ say() {
   echo "== $* ($(($(date +%s) - started)) s)"
 }
 
-say "building in $build"
-cmake -S "$source" -B "$build" -DCMAKE_BUILD_TYPE=Release -DCLEAVE_TESTS=OFF -DCLEAVE_GPU_TESTS=ON -DCLEAVE_ONEDNN=OFF \
-  -DCLEAVE_OPENBLAS=AUTO -DCLEAVE_EDITLINE=OFF -DCLEAVE_XNNPACK=OFF -DCLEAVE_MPI=OFF >"$work/log" 2>&1 &&
-  cmake --build "$build" -j "$(nproc)" >>"$work/log" 2>&1 || { tail -n 30 "$work/log"; exit 1; }
+# What the compiler says of the first errors, or the end of a log that has none.
+explain_build() {
+  grep -i -A 8 "error" "$work/log" | head -n 60 | grep . || tail -n 30 "$work/log"
+  exit 1
+}
+if [ -n "$builds" ]; then
+  say "building in $build"
+  cmake -S "$source" -B "$build" -DCMAKE_BUILD_TYPE=Release -DCLEAVE_TESTS=OFF -DCLEAVE_GPU_TESTS=ON -DCLEAVE_ONEDNN=OFF \
+    -DCLEAVE_OPENBLAS=AUTO -DCLEAVE_EDITLINE=OFF -DCLEAVE_XNNPACK=OFF -DCLEAVE_MPI=OFF >"$work/log" 2>&1 &&
+    cmake --build "$build" -j "$(nproc)" >>"$work/log" 2>&1 || explain_build
+fi
 program=$build/cleave
 sweep=$build/tests/gpu/gpu_sweep
 models=$source/examples/models
