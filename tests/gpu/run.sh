@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The CUDA backend on a machine with an NVIDIA GPU: builds, compares everything with cpu, then measures. It needs gcc, CMake and
-# the driver with NVRTC (the toolkit brings it), and Lua 5.4 and jansson, which may lie in a folder of their own (include, lib).
+# the driver with NVRTC (the toolkit brings it), and Lua 5.4 and jansson, which may lie in a folder of their own: include and lib,
+# or what `dpkg -x` makes of Debian's packages of them.
 # OpenBLAS is used where it is; without it cpu multiplies by plain loops, and large models take it minutes.
 #
 #   sh tests/gpu/run.sh [--deps DIR] [--build DIR] [--logs DIR] [--limit SECONDS] [--quick]
@@ -38,10 +39,17 @@ if [ -z "${CLEAVE_CUDA_PATH:-}" ] && ! nvidia-smi -L 2>/dev/null | grep -q GPU; 
 fi
 if [ -n "$deps" ]; then
   deps=$(cd "$deps" && pwd)
-  PKG_CONFIG_PATH=$deps/lib/pkgconfig:$deps/share/pkgconfig:${PKG_CONFIG_PATH:-}
-  LD_LIBRARY_PATH=$deps/lib:${LD_LIBRARY_PATH:-}
-  CMAKE_PREFIX_PATH=$deps:${CMAKE_PREFIX_PATH:-}
-  export PKG_CONFIG_PATH LD_LIBRARY_PATH CMAKE_PREFIX_PATH
+  for folder in "$deps" "$deps/usr"; do
+    CMAKE_PREFIX_PATH=$folder:${CMAKE_PREFIX_PATH:-}
+    for libraries in "$folder/lib" "$folder"/lib/*-linux-gnu "$folder"/lib/*-linux-gnu/openblas-pthread; do
+      [ ! -d "$libraries" ] || LD_LIBRARY_PATH=$libraries:${LD_LIBRARY_PATH:-}
+      [ ! -d "$libraries" ] || CMAKE_LIBRARY_PATH=$libraries:${CMAKE_LIBRARY_PATH:-}
+    done
+    for headers in "$folder"/include/*-linux-gnu; do
+      [ ! -d "$headers" ] || CPATH=$headers:${CPATH:-}
+    done
+  done
+  export LD_LIBRARY_PATH CMAKE_PREFIX_PATH CMAKE_LIBRARY_PATH CPATH
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -58,7 +66,8 @@ explain_build() {
 if [ -n "$builds" ]; then
   say "building in $build"
   cmake -S "$source" -B "$build" -DCMAKE_BUILD_TYPE=Release -DCLEAVE_TESTS=OFF -DCLEAVE_GPU_TESTS=ON -DCLEAVE_ONEDNN=OFF \
-    -DCLEAVE_OPENBLAS=AUTO -DCLEAVE_EDITLINE=OFF -DCLEAVE_XNNPACK=OFF -DCLEAVE_MPI=OFF >"$work/log" 2>&1 &&
+    ${deps:+-DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON} -DCLEAVE_OPENBLAS=AUTO -DCLEAVE_EDITLINE=OFF \
+    -DCLEAVE_XNNPACK=OFF -DCLEAVE_MPI=OFF >"$work/log" 2>&1 &&
     cmake --build "$build" -j "$(nproc)" >>"$work/log" 2>&1 || explain_build
 fi
 program=$build/cleave

@@ -191,10 +191,10 @@ void kernel_texts_nodes(const cleave_region_view_t *region, uint32_t node_count,
 static void write_title(const kernel_lowered_t *lowered, char *out_title) {
   char names[MAX_NODES];
   kernel_texts_nodes(lowered->region, lowered->node_count, lowered->nodes, names, sizeof names);
-  int used = snprintf(out_title, MAX_TITLE, "%s", names);
+  size_t used = (size_t)snprintf(out_title, MAX_TITLE, "%s", names);
   for (int32_t d = 0; d < lowered->program->rank; d++) {
-    used += snprintf(out_title + used, (size_t)(MAX_TITLE - used), "%s%" PRId64, d == 0 ? ": " : " x ",
-                     lowered->dims[d]);
+    used += (size_t)snprintf(out_title + used, MAX_TITLE - used, "%s%" PRId64, d == 0 ? ": " : " x ",
+                             lowered->dims[d]);
   }
 }
 

@@ -159,20 +159,24 @@ static const cleave_embedded_file_t *find_shipped(const char *path) {
   return cleave_embedded_find(name);
 }
 
+enum { MAX_HINT = sizeof((cleave_nearest_t *)0)->hint };
+
 /* The shipped rule file whose name is almost this one: " (did you mean 'onednn'?)", or "". */
-static const char *resemble_shipped(const char *path, cleave_nearest_t *nearest) {
+static void resemble_shipped(const char *path, char *out_hint) {
   enum { MAX_DISTANCE = 2 };
+  cleave_nearest_t nearest = {.name = NULL};
   char names[2][64] = {""};
   for (const cleave_embedded_file_t *file = cleave_embedded_files; file->name != NULL; file++) {
     if (strncmp(file->name, "rules/", 6) == 0 && strchr(file->name + 6, '/') == NULL) {
       (void)snprintf(names[0], sizeof names[0], "%.*s", (int)strcspn(file->name + 6, "."), file->name + 6);
-      cleave_nearest_offer(nearest, path, names[0]);
-      if (nearest->name == names[0]) {
-        nearest->name = memcpy(names[1], names[0], sizeof names[1]);
+      cleave_nearest_offer(&nearest, path, names[0]);
+      if (nearest.name == names[0]) {
+        nearest.name = memcpy(names[1], names[0], sizeof names[1]);
       }
     }
   }
-  return nearest->distance <= MAX_DISTANCE ? cleave_nearest_hint(nearest) : "";
+  const char *hint = nearest.distance <= MAX_DISTANCE ? cleave_nearest_hint(&nearest) : "";
+  (void)snprintf(out_hint, MAX_HINT, "%s", hint);
 }
 
 bool cleave_rules_are_shipped(const char *path) {
@@ -197,9 +201,11 @@ static cleave_status_t load_path(const char *path, load_t *load, cleave_rules_t 
     return load_rules(shipped->name, load, out_rules, error);
   }
   if (status != CLEAVE_OK) {
-    cleave_nearest_t nearest = {0};
-    return cleave_error_set(error, status, "%s%s", reading.message,
-                            status == CLEAVE_ERROR_IO ? resemble_shipped(path, &nearest) : "");
+    char hint[MAX_HINT] = "";
+    if (status == CLEAVE_ERROR_IO) {
+      resemble_shipped(path, hint);
+    }
+    return cleave_error_set(error, status, "%s%s", reading.message, hint);
   }
   load->source = CLEAVE_INCLUDE_FILES;
   load->text = (const char *)cleave_file_data(file);
