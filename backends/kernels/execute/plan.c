@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Planning: which phase computes a value, in which order, and which slot holds it. Inputs are loaded again in
-// each phase that reads them; other values that a later phase reads are kept over the row.
+// each phase that reads them; other values that a later phase reads are kept over the row, unless they can as
+// well be computed there. A reduction of elements less a value of their row takes that off itself.
 #include "kernels/execute/plan.h"
 
 #include <stdlib.h>
@@ -11,6 +12,8 @@
 typedef struct planner {
   kernel_plan_t *plan;
   const kernel_program_t *program;
+  uint32_t tile[KERNEL_MAX_VALUES];       /* of a reduction: the value that it reads */
+  uint32_t about[KERNEL_MAX_VALUES];      /* of a reduction: what it takes off that, or CLEAVE_INDEX_NONE */
   uint32_t available[KERNEL_MAX_VALUES];  /* the first phase that can read a value */
   uint32_t phase[KERNEL_MAX_VALUES];      /* the phase that computes it */
   uint32_t last_phase[KERNEL_MAX_VALUES]; /* that reads it */
@@ -33,32 +36,103 @@ static bool has_slot(const planner_t *planner, uint32_t value) {
          planner->plan->kept[value] == KERNEL_NO_SLOT;
 }
 
+static bool is_reduction(const kernel_value_t *value) {
+  return kernel_op_info(value->op)->kind == KERNEL_KIND_REDUCTION;
+}
+
+static void find_reductions(planner_t *planner) {
+  const kernel_program_t *program = planner->program;
+  for (uint32_t v = 0; v < program->value_count; v++) {
+    const kernel_value_t *value = &program->values[v];
+    if (!is_reduction(value)) {
+      continue;
+    }
+    const kernel_value_t *elements = &program->values[value->operands[0]];
+    bool is_about = elements->op == KERNEL_Sub && elements->dtype == CLEAVE_DTYPE_F32 &&
+                    planner->plan->loops->reduce_about[value->op].row != NULL &&
+                    !program->values[elements->operands[0]].per_row &&
+                    program->values[elements->operands[1]].per_row;
+    planner->tile[v] = is_about ? elements->operands[0] : value->operands[0];
+    planner->about[v] = is_about ? elements->operands[1] : CLEAVE_INDEX_NONE;
+  }
+}
+
+/* What the value is computed of: at most three, in `operands`. */
+static uint32_t read_operands(const planner_t *planner, uint32_t v, uint32_t *operands) {
+  const kernel_value_t *value = &planner->program->values[v];
+  uint32_t count = kernel_op_info(value->op)->operand_count;
+  memcpy(operands, value->operands, sizeof value->operands);
+  if (is_reduction(value)) {
+    count = 1;
+    operands[0] = planner->tile[v];
+    operands[1] = planner->about[v];
+    count += planner->about[v] != CLEAVE_INDEX_NONE;
+  }
+  return count;
+}
+
+/* Values of elements that only later phases read are computed in the first of these, if their operands are
+ * there anyway. */
+static void delay(planner_t *planner) {
+  const kernel_program_t *program = planner->program;
+  uint32_t first[KERNEL_MAX_VALUES]; /* the first phase that reads a value */
+  uint32_t operands[3];
+  for (uint32_t v = 0; v < program->value_count; v++) {
+    first[v] = UINT32_MAX;
+  }
+  for (uint32_t k = 0; k < program->output_count; k++) {
+    first[program->outputs[k].value] = 0;
+  }
+  for (uint32_t v = program->value_count; v-- > 0;) {
+    const kernel_value_t *value = &program->values[v];
+    if (!planner->used[v]) {
+      continue;
+    }
+    uint32_t count = read_operands(planner, v, operands);
+    bool moves =
+        !is_source(value) && !value->per_row && first[v] != UINT32_MAX && first[v] > planner->phase[v];
+    for (uint32_t k = 0; k < count && moves; k++) {
+      const kernel_value_t *operand = &program->values[operands[k]];
+      moves = is_source(operand) || operand->per_row ||
+              planner->last_phase[operands[k]] > planner->phase[operands[k]];
+    }
+    if (moves) {
+      planner->phase[v] = planner->available[v] = first[v];
+    }
+    for (uint32_t k = 0; k < count; k++) {
+      uint32_t *reader = &planner->last_phase[operands[k]];
+      *reader = planner->phase[v] > *reader ? planner->phase[v] : *reader;
+      first[operands[k]] = planner->phase[v] < first[operands[k]] ? planner->phase[v] : first[operands[k]];
+    }
+  }
+}
+
 static void find_phases(planner_t *planner) {
   const kernel_program_t *program = planner->program;
+  uint32_t operands[3];
   for (uint32_t k = 0; k < program->output_count; k++) {
     planner->used[program->outputs[k].value] = true;
   }
   for (uint32_t v = program->value_count; v-- > 0;) {
-    const kernel_value_t *value = &program->values[v];
-    for (uint32_t k = 0; planner->used[v] && k < kernel_op_info(value->op)->operand_count; k++) {
-      planner->used[value->operands[k]] = true;
+    uint32_t count = planner->used[v] ? read_operands(planner, v, operands) : 0;
+    for (uint32_t k = 0; k < count; k++) {
+      planner->used[operands[k]] = true;
     }
   }
   uint32_t last = 0;
   for (uint32_t v = 0; v < program->value_count; v++) {
-    const kernel_value_t *value = &program->values[v];
-    const kernel_op_info_t *info = kernel_op_info(value->op);
     if (!planner->used[v]) {
       continue;
     }
-    for (uint32_t k = 0; k < info->operand_count; k++) {
-      uint32_t ready = planner->available[value->operands[k]];
+    uint32_t count = read_operands(planner, v, operands);
+    for (uint32_t k = 0; k < count; k++) {
+      uint32_t ready = planner->available[operands[k]];
       planner->phase[v] = ready > planner->phase[v] ? ready : planner->phase[v];
     }
-    planner->available[v] = planner->phase[v] + (info->kind == KERNEL_KIND_REDUCTION ? 1 : 0);
+    planner->available[v] = planner->phase[v] + (is_reduction(&program->values[v]) ? 1 : 0);
     last = planner->available[v] > last ? planner->available[v] : last;
-    for (uint32_t k = 0; k < info->operand_count; k++) {
-      uint32_t *reader = &planner->last_phase[value->operands[k]];
+    for (uint32_t k = 0; k < count; k++) {
+      uint32_t *reader = &planner->last_phase[operands[k]];
       *reader = planner->phase[v] > *reader ? planner->phase[v] : *reader;
     }
   }
@@ -147,11 +221,10 @@ static void add_phase(planner_t *planner, uint32_t phase) {
   kernel_phase_t *self = &plan->phases[phase];
   self->row_begin = plan->step_count;
   for (uint32_t v = 0; v < program->value_count; v++) {
-    bool is_reduction = plan->lanes[v] != KERNEL_NO_SLOT;
     if (!planner->used[v] || plan->rows[v] == KERNEL_NO_SLOT || planner->available[v] != phase) {
       continue;
     }
-    if (!is_reduction) {
+    if (!is_reduction(&program->values[v])) {
       add_step(planner, KERNEL_STEP_APPLY, v, CLEAVE_INDEX_NONE);
     }
     add_stores(planner, v, CLEAVE_INDEX_NONE);
@@ -159,8 +232,8 @@ static void add_phase(planner_t *planner, uint32_t phase) {
   self->tile_begin = plan->step_count;
   for (uint32_t v = 0; v < program->value_count; v++) {
     const kernel_value_t *value = &program->values[v];
-    bool is_reduction = plan->lanes[v] != KERNEL_NO_SLOT;
-    if (!planner->used[v] || planner->phase[v] != phase || (value->per_row && !is_reduction)) {
+    bool reduces = is_reduction(value);
+    if (!planner->used[v] || planner->phase[v] != phase || (value->per_row && !reduces)) {
       continue;
     }
     if (is_source(value)) {
@@ -170,12 +243,15 @@ static void add_phase(planner_t *planner, uint32_t phase) {
       }
       continue;
     }
+    if (reduces) {
+      add_operand(planner, planner->tile[v], phase);
+      add_step(planner, KERNEL_STEP_REDUCE, v, CLEAVE_INDEX_NONE);
+      plan->steps[plan->step_count - 1].tile = planner->tile[v];
+      plan->steps[plan->step_count - 1].about = planner->about[v];
+      continue;
+    }
     for (uint32_t k = 0; k < kernel_op_info(value->op)->operand_count; k++) {
       add_operand(planner, value->operands[k], phase);
-    }
-    if (is_reduction) {
-      add_step(planner, KERNEL_STEP_REDUCE, v, CLEAVE_INDEX_NONE);
-      continue;
     }
     uint32_t direct = direct_output(planner, v);
     add_step(planner, KERNEL_STEP_APPLY, v, direct);
@@ -263,7 +339,9 @@ cleave_status_t kernel_plan_create(const kernel_program_t *program, const kernel
   plan->tile = KERNEL_SLOT_BYTES / 4;
   planner->plan = plan;
   planner->program = &plan->program;
+  find_reductions(planner);
   find_phases(planner);
+  delay(planner);
   number_values(planner);
   for (uint32_t p = 0; p < plan->phase_count; p++) {
     add_phase(planner, p);

@@ -25,7 +25,10 @@ typedef enum kernel_step_kind {
 typedef struct kernel_step {
   kernel_step_kind_t kind;
   uint32_t value;
-  uint32_t slot;   /* where the tile goes; KERNEL_NO_SLOT: the value is kept over the whole row */
+  uint32_t tile; /* of a reduction: the value that it reads */
+  uint32_t
+      about;     /* of a reduction: the value per row that it takes from each element, or CLEAVE_INDEX_NONE */
+  uint32_t slot; /* where the tile goes; KERNEL_NO_SLOT: the value is kept over the whole row */
   uint32_t output; /* of a store; of an operator: that it writes to directly, or CLEAVE_INDEX_NONE */
   uint32_t chain;  /* of an operator of a chain: how many steps are left of it; otherwise 0 */
   bool is_read;    /* of an operator: a step other than the next one of its chain reads the tile; of a load: a

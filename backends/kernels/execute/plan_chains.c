@@ -29,7 +29,9 @@ uint32_t kernel_step_operands(const kernel_program_t *program, const kernel_step
   uint32_t count = 0;
   if (step->kind == KERNEL_STEP_STORE) {
     values[count++] = step->value;
-  } else if (step->kind == KERNEL_STEP_APPLY || step->kind == KERNEL_STEP_REDUCE) {
+  } else if (step->kind == KERNEL_STEP_REDUCE) {
+    values[count++] = step->tile;
+  } else if (step->kind == KERNEL_STEP_APPLY) {
     for (uint32_t k = 0; k < kernel_op_info(value->op)->operand_count; k++) {
       values[count++] = value->operands[k];
     }

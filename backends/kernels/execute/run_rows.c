@@ -9,7 +9,14 @@
 
 enum { MIN_CALLED = 4 }; /* rows for which calls are worth making */
 
-typedef enum call_kind { CALL_CHAIN, CALL_UNARY, CALL_BINARY, CALL_REDUCE, CALL_STEP } call_kind_t;
+typedef enum call_kind {
+  CALL_CHAIN,
+  CALL_UNARY,
+  CALL_BINARY,
+  CALL_REDUCE,
+  CALL_REDUCE_ABOUT,
+  CALL_STEP
+} call_kind_t;
 
 typedef struct call {
   call_kind_t kind;
@@ -19,6 +26,7 @@ typedef struct call {
     kernel_unary_t unary;
     kernel_binary_t binary;
     const kernel_reduce_t *reduce;
+    const kernel_reduce_about_t *about;
     kernel_link_t *links;
   } run;
   unsigned char *out;
@@ -180,8 +188,7 @@ static void add_apply(rows_t *rows, const kernel_step_t *step, bool is_row_step)
 
 static void add_reduce(rows_t *rows, const kernel_step_t *step) {
   const kernel_worker_t *worker = rows->worker;
-  uint32_t operand = worker->plan->program.values[step->value].operands[0];
-  kernel_cell_t cell = kernel_worker_read(worker, operand, false);
+  kernel_cell_t cell = kernel_worker_read(worker, step->tile, false);
   if (cell.is_single) {
     add_call(rows, CALL_STEP, step, false);
     return;
@@ -189,7 +196,13 @@ static void add_reduce(rows_t *rows, const kernel_step_t *step) {
   call_t *call = add_call(rows, CALL_REDUCE, step, false);
   call->run.reduce = kernel_worker_reduction(worker, step->value);
   call->x = cell.data;
-  call->x_move = rows->moves[operand];
+  call->x_move = rows->moves[step->tile];
+  if (step->about != CLEAVE_INDEX_NONE) {
+    call->kind = CALL_REDUCE_ABOUT;
+    call->run.about = &worker->plan->loops->reduce_about[worker->plan->program.values[step->value].op];
+    call->y = kernel_worker_read(worker, step->about, true).data;
+    call->y_move = rows->moves[step->about];
+  }
   call->out = worker->rows + (size_t)worker->plan->rows[step->value] * KERNEL_SLOT_BYTES;
 }
 
@@ -293,6 +306,10 @@ static void run_calls(const rows_t *rows) {
       case CALL_UNARY: call->run.unary(call->out, call->x, call->count, value->alpha, value->beta); break;
       case CALL_BINARY: call->run.binary(call->out, call->x, call->y, call->count); break;
       case CALL_REDUCE: call->run.reduce->row(call->x, call->out, call->count); break;
+      case CALL_REDUCE_ABOUT:
+        call->run.about->row((const float *)(const void *)call->x, *(const float *)(const void *)call->y,
+                             (float *)(void *)call->out, call->count);
+        break;
       case CALL_STEP: kernel_worker_step(worker, call->step, call->is_row_step); break;
     }
   }

@@ -170,17 +170,32 @@ const kernel_reduce_t *kernel_worker_reduction(const kernel_worker_t *worker, ui
 static void reduce(kernel_worker_t *worker, const kernel_step_t *step) {
   const kernel_value_t *value = &worker->plan->program.values[step->value];
   const kernel_reduce_t *self = kernel_worker_reduction(worker, step->value);
-  size_t size = cleave_dtype_size(worker->plan->program.values[value->operands[0]].dtype);
+  size_t size = cleave_dtype_size(worker->plan->program.values[step->tile].dtype);
   size_t out_size = cleave_dtype_size(value->dtype);
   unsigned char *lanes = worker->lanes + (size_t)worker->plan->lanes[step->value] * KERNEL_LANES_BYTES;
-  const unsigned char *data = kernel_worker_spread(
-      worker, kernel_worker_read(worker, value->operands[0], false), worker->count, size);
-  if (worker->space->group == 1 && !worker->space->one_by_one) {
+  const unsigned char *data =
+      kernel_worker_spread(worker, kernel_worker_read(worker, step->tile, false), worker->count, size);
+  unsigned char *out = worker->rows + (size_t)worker->plan->rows[step->value] * KERNEL_SLOT_BYTES;
+  int64_t length = worker->space->row_length;
+  bool is_long = worker->space->group == 1 && !worker->space->one_by_one;
+  if (step->about != CLEAVE_INDEX_NONE) {
+    const kernel_reduce_about_t *loops = &worker->plan->loops->reduce_about[value->op];
+    const kernel_cell_t about = kernel_worker_read(worker, step->about, true);
+    const float *abouts = (const float *)(const void *)about.data;
+    const float *x = (const float *)(const void *)data;
+    if (is_long) {
+      loops->step(lanes, x, *abouts, worker->count);
+      return;
+    }
+    for (int64_t k = 0; k < worker->row_count; k++) {
+      loops->row(x + k * length, abouts[about.is_single ? 0 : k], (float *)(void *)out + k, length);
+    }
+    return;
+  }
+  if (is_long) {
     self->step(lanes, data, worker->count);
     return;
   }
-  unsigned char *out = worker->rows + (size_t)worker->plan->rows[step->value] * KERNEL_SLOT_BYTES;
-  int64_t length = worker->space->row_length;
   for (int64_t k = 0; k < worker->row_count; k++) {
     self->row(data + (size_t)(k * length) * size, out + (size_t)k * out_size, length);
   }

@@ -33,12 +33,20 @@ typedef struct kernel_reduce {
   void (*row)(const void *x, void *out, int64_t count);
 } kernel_reduce_t;
 
+/* The same of what is left of float32 elements when `about` is taken from each. NULL: there are no such
+ * loops. */
+typedef struct kernel_reduce_about {
+  void (*step)(void *lanes, const float *x, float about, int64_t count);
+  void (*row)(const float *x, float about, float *out, int64_t count);
+} kernel_reduce_about_t;
+
 typedef struct kernel_loops {
   const char *name;
   kernel_unary_t unary[KERNEL_OP_COUNT][KERNEL_DTYPE_COUNT];
   /* By which operand is a single element: neither, x, y. */
   kernel_binary_t binary[KERNEL_OP_COUNT][KERNEL_DTYPE_COUNT][3];
   kernel_reduce_t reduce[KERNEL_OP_COUNT][KERNEL_DTYPE_COUNT];
+  kernel_reduce_about_t reduce_about[KERNEL_OP_COUNT];
   kernel_where_t where[9][4]; /* by element size, and whether x (1) and y (2) are single elements */
   kernel_fill_t fill[9];      /* by element size */
   const kernel_chain_loops_t *chain;

@@ -4,6 +4,7 @@
 
 #include "kernel_case.h"
 #include "kernels/convert.h"
+#include "kernels/execute/plan.h"
 #include "unit.h"
 
 static const char *const SOFTMAX =
@@ -70,6 +71,43 @@ UNIT_TEST(layer_normalization_in_float16) {
   kernel_case_check_text(text, (const int64_t[]){37, 768}, 1e-3);
   kernel_case_check_text(text, (const int64_t[]){5, 3000}, 1e-3);
   kernel_case_check_text(text, (const int64_t[]){100, 12}, 1e-3);
+}
+
+/* The variance takes the mean off itself, and what only the last phase reads is computed there: of a norm
+ * nothing is kept over its row, of a residual in front of it the sum alone. */
+UNIT_TEST(a_variance_takes_the_mean_off_itself) {
+  static const int64_t shapes[][2] = {{700, 5},  {100, 12}, {3, 64},    {37, 768},
+                                      {6, 1030}, {5, 3001}, {2, 100003}};
+  static const struct {
+    const char *text;
+    uint32_t kept;
+  } cases[] = {
+      {"kernel rank 2 reduced 1\nin0 f32 [0 1]\n%0 = load in0\n%1 = ReduceMean %0\n%2 = Sub %0 %1\n%3 = "
+       "MeanSquare %2\n"
+       "%4 = Sqrt %3\n%5 = Div %2 %4\nout0 f32 = %5\nout1 f32 = %3\n",
+       0},
+      {"kernel rank 2 reduced 1\nin0 f32 [0 1]\nin1 f32 [0 1]\n%0 = load in0\n%1 = load in1\n%2 = Add %0 %1\n"
+       "%3 = ReduceMean %2\n%4 = Sub %2 %3\n%5 = MeanSquare %4\n%6 = Sqrt %5\n%7 = Div %4 %6\nout0 f32 = %7\n"
+       "out1 f32 = %2\n",
+       1},
+      /* The difference is an output of its own, and the mean comes from memory. */
+      {"kernel rank 2 reduced 1\nin0 f32 [0 1]\nin1 f32 [0 .]\n%0 = load in0\n%1 = load in1\n%2 = Sub %0 %1\n"
+       "%3 = ReduceSumSquare %2\n%4 = ReduceSum %2\n%5 = Mul %2 %3\nout0 f32 = %5\nout1 f32 = %2\nout2 f32 = "
+       "%4\n",
+       1},
+  };
+  for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+    kernel_program_t *program = kernel_case_read(cases[c].text);
+    kernel_plan_t *plan = NULL;
+    cleave_message_t message;
+    ck_assert_int_eq(kernel_plan_create(program, kernel_loops_choose(2), &plan, &message), CLEAVE_OK);
+    ck_assert_uint_eq(plan->kept_count, cases[c].kept);
+    kernel_plan_destroy(plan);
+    kernel_program_destroy(program);
+    for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++) {
+      kernel_case_check_text(cases[c].text, shapes[k], 1e-5);
+    }
+  }
 }
 
 UNIT_TEST(a_row_of_several_axes_with_operands_along_some) {
