@@ -189,8 +189,7 @@ static uint32_t direct_output(const planner_t *planner, uint32_t value) {
   const kernel_value_t *self = &program->values[value];
   for (uint32_t k = 0; k < program->output_count; k++) {
     const kernel_output_t *output = &program->outputs[k];
-    if (output->value == value && !output->adds && output->dtype == self->dtype && !self->per_row &&
-        planner->plan->kept[value] == KERNEL_NO_SLOT) {
+    if (output->value == value && !output->adds && output->dtype == self->dtype && !self->per_row) {
       return k;
     }
   }
@@ -254,6 +253,7 @@ static void add_phase(planner_t *planner, uint32_t phase) {
       add_operand(planner, value->operands[k], phase);
     }
     uint32_t direct = direct_output(planner, v);
+    plan->kept_outputs[v] = direct;
     add_step(planner, KERNEL_STEP_APPLY, v, direct);
     add_stores(planner, v, direct);
   }
@@ -322,13 +322,14 @@ cleave_status_t kernel_plan_create(const kernel_program_t *program, const kernel
   planner_t *planner = calloc(1, sizeof *planner);
   if (plan != NULL) {
     plan->kept = calloc(values, sizeof *plan->kept);
+    plan->kept_outputs = calloc(values, sizeof *plan->kept_outputs);
     plan->rows = calloc(values, sizeof *plan->rows);
     plan->lanes = calloc(values, sizeof *plan->lanes);
     plan->phases = calloc(values + 1, sizeof *plan->phases);
     plan->steps = calloc(KERNEL_MAX_STEPS, sizeof *plan->steps);
   }
-  if (plan == NULL || planner == NULL || plan->kept == NULL || plan->rows == NULL || plan->lanes == NULL ||
-      plan->phases == NULL || plan->steps == NULL) {
+  if (plan == NULL || planner == NULL || plan->kept == NULL || plan->kept_outputs == NULL ||
+      plan->rows == NULL || plan->lanes == NULL || plan->phases == NULL || plan->steps == NULL) {
     free(planner);
     kernel_plan_destroy(plan);
     return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for a plan");
@@ -361,6 +362,7 @@ void kernel_plan_destroy(kernel_plan_t *plan) {
     return;
   }
   free(plan->kept);
+  free(plan->kept_outputs);
   free(plan->rows);
   free(plan->lanes);
   free(plan->phases);

@@ -10,11 +10,19 @@ void kernel_worker_fill(const kernel_worker_t *worker, void *out, const void *el
   worker->plan->loops->fill[size](out, element, count);
 }
 
+unsigned char *kernel_worker_kept_output(const kernel_worker_t *worker, uint32_t value) {
+  uint32_t output = worker->plan->kept_outputs[value];
+  return output == CLEAVE_INDEX_NONE ? NULL : worker->call->outputs[output];
+}
+
 kernel_cell_t kernel_worker_read(const kernel_worker_t *worker, uint32_t index, bool is_row_step) {
   const kernel_plan_t *plan = worker->plan;
   if (plan->kept[index] != KERNEL_NO_SLOT) {
-    size_t offset = (size_t)worker->inside * cleave_dtype_size(plan->program.values[index].dtype);
-    return (kernel_cell_t){.data = worker->kept + plan->kept[index] * worker->kept_bytes + offset};
+    size_t size = cleave_dtype_size(plan->program.values[index].dtype);
+    unsigned char *output = kernel_worker_kept_output(worker, index);
+    return (kernel_cell_t){.data = output != NULL ? output + (size_t)worker->begin * size
+                                                  : worker->kept + plan->kept[index] * worker->kept_bytes +
+                                                        (size_t)worker->inside * size};
   }
   kernel_cell_t cell = worker->cells[index];
   if (plan->rows[index] == KERNEL_NO_SLOT || is_row_step) {

@@ -152,8 +152,10 @@ static void add_result(builder_t *builder, const kernel_step_t *step) {
   kernel_cell_t cell = {.data = slot};
   int64_t moves = 0;
   if (worker->plan->kept[step->value] != KERNEL_NO_SLOT) {
+    bool is_output = kernel_worker_kept_output(worker, step->value) != NULL;
     cell = kernel_worker_read(worker, step->value, false);
-    add_store(builder, builder->loops->store, cell.data, false);
+    add_store(builder, builder->loops->store, cell.data, is_output);
+    moves = is_output ? row_bytes : 0;
   } else if (output == NULL) {
     if (step->is_read) {
       add_store(builder, builder->loops->store, slot, false);

@@ -57,6 +57,9 @@ typedef struct kernel_place {
 kernel_place_t kernel_worker_place(const kernel_worker_t *worker, const kernel_value_t *load,
                                    const int64_t *at);
 
+/* The output that a kept value lies in instead of the memory for such; NULL: it does not. */
+unsigned char *kernel_worker_kept_output(const kernel_worker_t *worker, uint32_t value);
+
 /* The value as a step per row, or per tile, sees it. */
 kernel_cell_t kernel_worker_read(const kernel_worker_t *worker, uint32_t value, bool is_row_step);
 
