@@ -209,7 +209,8 @@ static void add_fetch(builder_t *builder, kernel_link_function_t function, const
 /* In large spaces a tile is computed while the next one comes from memory: its inputs are fetched. If it is
  * rows, memory for its results is claimed, too, unless they go past the caches. What has no rows is read in
  * one go: on Zen 5 it took 1.7 to 2.7 times as long as a copy without that, and takes 0.9 to 1.2; on Zen 4,
- * whose prefetchers foresee it, it takes 1.1 to 1.5 times as long with it. */
+ * whose prefetchers foresee it, it takes 1.1 to 1.5 times as long with it. Claims for rows cost 5 to 15 %
+ * there. */
 static void add_fetches(builder_t *builder, const kernel_step_t *first) {
   kernel_worker_t *worker = builder->worker;
   const kernel_space_t *space = worker->space;
@@ -224,8 +225,9 @@ static void add_fetches(builder_t *builder, const kernel_step_t *first) {
   if (share == 0) {
     fetch_parts(builder);
   }
-  bool claims =
-      space->group > 1 || (space->group == 1 && (size_t)space->total * sizeof(float) <= KERNEL_STREAM_BYTES);
+  bool claims = worker->plan->fetches &&
+                (space->group > 1 ||
+                 (space->group == 1 && (size_t)space->total * sizeof(float) <= KERNEL_STREAM_BYTES));
   int64_t claimed = builder->moves != NULL ? worker->begin + worker->count : worker->begin;
   for (uint32_t k = 0; k < program->output_count && claims; k++) {
     if (worker->call->outputs[k] != NULL && program->outputs[k].dtype == CLEAVE_DTYPE_F32 &&
