@@ -58,9 +58,25 @@ local function in_windows()
   return op { "Reshape", as = "joined", inputs = { data = shifted } }
 end
 
+-- Heads taken apart: of [batch, length, width], or of windows, [images, windows, length, width],
+-- whose first two dimensions then become one.
 local function split(as)
-  return op { "Transpose", attrs = { perm = { 0, 2, 1, 3 } },
-    inputs = { op { "Reshape", as = "split_" .. as, inputs = { data = any(as) } } } }
+  local reshape = op { "Reshape", as = "split_" .. as, inputs = { data = any(as) } }
+  return oneof {
+    op { "Transpose", attrs = { perm = { 0, 2, 1, 3 } }, inputs = { reshape } },
+    op { "Reshape", as = "folded_" .. as, inputs = { data =
+      op { "Transpose", attrs = { perm = { 0, 1, 3, 2, 4 } }, inputs = { reshape } } } },
+  }
+end
+
+-- What joins the heads again.
+local function join(attention_pattern)
+  return op { "Reshape", as = "join", inputs = { data = oneof {
+    op { "Transpose", attrs = { perm = { 0, 2, 1, 3 } }, inputs = { attention_pattern } },
+    op { "Transpose", attrs = { perm = { 0, 1, 3, 2, 4 } }, inputs = {
+      op { "Reshape", as = "unfolded", inputs = { data = attention_pattern } },
+    } },
+  } } }
 end
 
 -- ---- conditions beyond the patterns ----
@@ -122,10 +138,28 @@ local function is_identity(order)
   return true
 end
 
+-- Of rank 5, the first two dimensions become one: all other sizes are numbers, one of these two may
+-- be a symbol, and a mask is the same along both.
+local function folds(m)
+  for _, operand in ipairs { m.q, m.turn, m.v } do
+    local shape = operand.shape
+    for d = 3, 5 do
+      if math.type(shape[d]) ~= "integer" then
+        return false
+      end
+    end
+  end
+  local mask = m.mask or m.keep or m.drop
+  local is_number = math.type(m.q.shape[1]) == "integer" or math.type(m.q.shape[2]) == "integer"
+  local is_repeated = not mask or mask.rank < 4
+    or (mask.shape[mask.rank - 3] == 1 and (mask.rank == 4 or mask.shape[1] == 1))
+  return is_number and is_repeated
+end
+
 local function check_scores(m)
   local rank = m.q.rank
-  if rank ~= 3 and rank ~= 4 then
-    return false, "its rank is neither 3 nor 4"
+  if rank < 3 or rank > 5 then
+    return false, "its rank is none of 3 to 5"
   end
   if m.turn.rank ~= rank or m.v.rank ~= rank then
     return false, "its operands have different ranks"
@@ -146,12 +180,38 @@ local function check_scores(m)
   if not (scale > 0 and scale < math.huge) then
     return false, "its scale is not a positive number"
   end
-  return not m.masked or same_shapes(m.masked.shape, m.product.shape),
-    "the mask makes the scores larger"
+  if m.masked and not same_shapes(m.masked.shape, m.product.shape) then
+    return false, "the mask makes the scores larger"
+  end
+  return rank < 5 or folds(m), "the first two dimensions cannot become one"
 end
 
--- The keys as the operator requires them, and checks that both forms share. A batch of matrices is
--- attention with one head.
+-- The shape for Reshape, whose first two dimensions may be symbols; nil if both are.
+local function spelled(shape)
+  local sizes, symbols = { table.unpack(shape) }, 0
+  for d = 1, #sizes do
+    if math.type(sizes[d]) ~= "integer" then
+      sizes[d], symbols = -1, symbols + 1
+    end
+  end
+  return symbols <= 1 and sizes or nil
+end
+
+local function fold(g, value)
+  if not value or value.rank ~= 5 then
+    return value
+  end
+  return g.Reshape(value, { -1, value.shape[3], value.shape[4], value.shape[5] })
+end
+
+local function attend_to(g, q, k, v, mask, attributes)
+  if mask then
+    return g.Attention(q, k, v, mask, attributes)
+  end
+  return g.Attention(q, k, v, attributes)
+end
+
+-- The keys as the operator requires them. A batch of matrices is attention with one head.
 local function build(m, g, mask)
   local rank = m.q.rank
   local k, order = m.k, key_order(m)
@@ -159,16 +219,19 @@ local function build(m, g, mask)
     k = g.Transpose(k, { perm = order })
   end
   local attributes = { scale = scale_of(m) }
+  if rank == 5 then
+    local y = attend_to(g, fold(g, m.q), fold(g, k), fold(g, m.v), fold(g, mask), attributes)
+    local shape = { table.unpack(m.q.shape, 1, 4) }
+    shape[5] = m.v.shape[5]
+    return g.Reshape(y, spelled(shape))
+  end
   if rank == 3 then
     attributes.q_num_heads, attributes.kv_num_heads = 1, 1
     if mask and mask.rank == 3 then
       mask = g.Unsqueeze(mask, { 1 })
     end
   end
-  if mask then
-    return g.Attention(m.q, k, m.v, mask, attributes)
-  end
-  return g.Attention(m.q, k, m.v, attributes)
+  return attend_to(g, m.q, k, m.v, mask, attributes)
 end
 
 -- The mask as a term that is added to the scores.
@@ -181,18 +244,49 @@ local function mask_of(m, g)
   return m.mask
 end
 
--- Is `node` [batch, length, heads * size] seen as [batch, length, heads, size]?
+-- Is `node` [..., heads * size] seen as [..., heads, size]?
 local function splits(flat, node)
   local from, to = flat.shape, node.shape
-  return from and to and #from == 3 and #to == 4 and same(from[1], to[1]) and same(from[2], to[2])
-    and math.type(to[3]) == "integer" and math.type(to[4]) == "integer" and from[3] == to[3] * to[4]
+  if not from or not to or #to ~= #from + 1 or not same_shapes(from, to, #from - 1) then
+    return false
+  end
+  local heads_count, size = to[#to - 1], to[#to]
+  return math.type(heads_count) == "integer" and math.type(size) == "integer"
+    and from[#from] == heads_count * size
 end
 
+-- Is `node` [..., length, heads * size] of [..., heads, length, size]?
 local function joins(node, heads_apart)
   local from, to = heads_apart.shape, node.shape
-  return from and to and #from == 4 and #to == 3 and same(from[1], to[1]) and same(from[3], to[2])
-    and math.type(from[2]) == "integer" and math.type(from[4]) == "integer"
-    and to[3] == from[2] * from[4]
+  if not from or not to or #from ~= #to + 1 or not same_shapes(from, to, #from - 3) then
+    return false
+  end
+  local heads_count, length, size = table.unpack(from, #from - 2)
+  return same(length, to[#to - 1]) and math.type(heads_count) == "integer"
+    and math.type(size) == "integer" and to[#to] == heads_count * size
+end
+
+-- Heads of an operand of Attention: split from [batch, length, width], or from windows, and then
+-- folded.
+local function splits_heads(m, name)
+  local node, folded = m["split_" .. name], m["folded_" .. name]
+  if not splits(m[name], node) then
+    return false
+  end
+  local split_shape, folded_shape = node.shape, folded and folded.shape
+  return #split_shape == 4 and not folded
+    or #split_shape == 5 and folded_shape and #folded_shape == 4
+      and math.type(split_shape[3]) == "integer" and same(folded_shape[2], split_shape[4])
+      and same(folded_shape[3], split_shape[3]) and same(folded_shape[4], split_shape[5])
+end
+
+-- The heads of all windows are joined as those of the queries were split.
+local function joins_windows(m)
+  local shape, attended = m.unfolded and m.unfolded.shape, m.attention.shape
+  return m.q.rank == 4 and shape and attended and #shape == 5 and #attended == 4
+    and same_shapes(shape, m.q.shape, 2) and same(shape[3], attended[2])
+    and same(shape[4], attended[3]) and same(shape[5], attended[4])
+    and joins(m.join, m.unfolded) and spelled(m.join.shape) ~= nil
 end
 
 -- ---- tests ----
@@ -270,37 +364,42 @@ return {
   rewrite "attention_heads" {
     doc = "Attention between reshapes that split and join heads takes the matrices as they are.",
     enabled = heads,
-    pattern = op { "Reshape", as = "join", inputs = { data =
-      op { "Transpose", attrs = { perm = { 0, 2, 1, 3 } }, inputs = {
-        op { "Attention", as = "attention",
-          inputs = { Q = split "q", K = split "k", V = split "v" } },
-      } },
-    } },
+    pattern = join(op { "Attention", as = "attention",
+      inputs = { Q = split "q", K = split "k", V = split "v" } }),
     where = function(m)
       local attention_inputs = m.attention.inputs
       if attention_inputs.past_key or attention_inputs.past_value then
         return false, "it has keys of earlier calls"
       end
       for _, name in ipairs { "q", "k", "v" } do
-        if not splits(m[name], m["split_" .. name]) then
+        if m[name].rank ~= m.q.rank or not splits_heads(m, name) then
           return false, "a reshape does more than splitting heads"
         end
       end
-      return joins(m.join, m.attention), "the last reshape does more than joining heads"
+      if m.q.rank == 4 then
+        return joins_windows(m), "the windows are not joined as they were split"
+      end
+      return not m.unfolded and joins(m.join, m.attention),
+        "the last reshape does more than joining heads"
     end,
     replace = function(m, g)
+      local heads_at = m.split_q.rank - 1
       local attributes = {
-        q_num_heads = m.split_q.shape[3],
-        kv_num_heads = m.split_k.shape[3],
+        q_num_heads = m.split_q.shape[heads_at],
+        kv_num_heads = m.split_k.shape[heads_at],
       }
       for _, name in ipairs { "is_causal", "scale", "softcap", "softmax_precision" } do
         attributes[name] = m.attention.attrs[name]
       end
       local mask = m.attention.inputs.attn_mask
-      if mask then
-        return g.Attention(m.q, m.k, m.v, mask, attributes)
+      if m.q.rank == 3 then
+        return attend_to(g, m.q, m.k, m.v, mask, attributes)
       end
-      return g.Attention(m.q, m.k, m.v, attributes)
+      local function flat(value)
+        return g.Reshape(value, { -1, value.shape[3], value.shape[4] })
+      end
+      local y = attend_to(g, flat(m.q), flat(m.k), flat(m.v), mask, attributes)
+      return g.Reshape(y, spelled(m.join.shape))
     end,
   },
 
@@ -395,6 +494,48 @@ return {
       return g.MatMul(g.Softmax(g.Reshape(t, { -1, 2, 4, 4 }), { axis = -1 }), v)
     end,
     expect = { attention_windows = 1 },
+    equal = ABOUT,
+  },
+
+  test "attention in windows of images has rank 5" {
+    inputs = { x = { 2, 3, 4, 24 } },
+    graph = function(g, x)
+      local parts = { g.Split(x, { axis = 3, num_outputs = 3 }) }
+      for k = 1, 3 do
+        parts[k] = g.Transpose(g.Reshape(parts[k], { 2, 3, 4, 2, 4 }), { perm = { 0, 1, 3, 2, 4 } })
+      end
+      local turned = g.Transpose(parts[2] * 0.5, { perm = { 0, 1, 2, 4, 3 } })
+      local s = g.MatMul(parts[1], turned) + g.normal { 1, 1, 2, 4, 4 }
+      local y = g.MatMul(g.Softmax(s, { axis = -1 }), parts[3])
+      return g.Reshape(g.Transpose(y, { perm = { 0, 1, 3, 2, 4 } }), { 2, 3, 4, 8 })
+    end,
+    expect = { attention = 1, attention_heads = 1, Transpose = 0 },
+    equal = ABOUT,
+  },
+
+  test "a mask per window keeps rank 5 as it is" {
+    inputs = { q = { 2, 3, 2, 5, 4 }, k = { 2, 3, 2, 7, 4 }, v = { 2, 3, 2, 7, 4 } },
+    graph = function(g, q, k, v)
+      local s = g.MatMul(q, g.Transpose(k, { perm = { 0, 1, 2, 4, 3 } })) + g.normal { 3, 1, 1, 7 }
+      return g.MatMul(g.Softmax(s, { axis = -1 }), v)
+    end,
+    expect_not = { "attention" },
+    equal = ABOUT,
+  },
+
+  test "windows that are split in another way keep their transpositions" {
+    inputs = { q = { 2, 3, 4, 8 }, k = { 3, 2, 4, 8 }, v = { 2, 3, 4, 8 } },
+    graph = function(g, q, k, v)
+      local function apart(value, shape)
+        return g.Transpose(g.Reshape(value, shape), { perm = { 0, 1, 3, 2, 4 } })
+      end
+      local s = g.MatMul(apart(q, { 2, 3, 4, 2, 4 }),
+        g.Transpose(apart(k, { 2, 3, 4, 2, 4 }), { perm = { 0, 1, 2, 4, 3 } }))
+      local y = g.MatMul(g.Softmax(s, { axis = -1 }), apart(v, { 2, 3, 4, 2, 4 }))
+      return g.Reshape(g.Transpose(y, { perm = { 0, 1, 3, 2, 4 } }), { 2, 3, 4, 8 })
+    end,
+    expect = { attention = 1 },
+    expect_not = { "attention_heads" },
     equal = ABOUT,
   },
 

@@ -18,8 +18,8 @@ enum { Y, PRESENT_KEY, PRESENT_VALUE, SCORES };
 // Queries of a block at most.
 #define BLOCK_ROWS 64
 
-// Queries that are few, and products of the scores of a block that are: a short prompt, for which neither
-// packing nor loading OpenBLAS pays.
+// Queries that are few, and products of all scores that are: a short prompt, for which neither packing nor
+// loading OpenBLAS pays.
 #define FEW_ROWS 4
 #define FEW_PRODUCTS (1 << 18)
 
@@ -234,10 +234,10 @@ static cleave_status_t make_plan(const cpu_call_t *call, attention_plan_t *plan,
                          : (matrices_t){whole, matrix, plan->value_size};
   plan->blocks = plan->queries / BLOCK_ROWS + (plan->queries % BLOCK_ROWS != 0 ? 1 : 0);
   int64_t rows = cpu_nn_min(plan->queries, BLOCK_ROWS);
-  int64_t products =
-      cpu_nn_multiply(cpu_nn_multiply(rows, plan->keys), cpu_nn_max(plan->size, plan->value_size));
-  plan->is_few = plan->past == 0 && (rows <= FEW_ROWS || products <= FEW_PRODUCTS);
   int64_t items = cpu_nn_multiply(cpu_nn_multiply(plan->batch, plan->query_heads), plan->blocks);
+  int64_t products = cpu_nn_multiply(cpu_nn_multiply(cpu_nn_multiply(items, rows), plan->keys),
+                                     cpu_nn_max(plan->size, plan->value_size));
+  plan->is_few = plan->past == 0 && (rows <= FEW_ROWS || products <= FEW_PRODUCTS);
   int64_t work = cpu_nn_multiply(cpu_nn_multiply(items, rows),
                                  cpu_nn_multiply(most_keys(plan), plan->size + plan->value_size));
   plan->slots = cpu_nn_max(cpu_nn_min(cpu_nn_min(call->threads, items), work / THREAD_WORK), 1);
