@@ -13,8 +13,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 CLEAVE_CUDA_PATH=$3/tests/cuda
 CLEAVE_CUDA_CACHE=$3/tests/cuda/cache
-ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}intercept_tls_get_addr=0 # as tests/CMakeLists.txt says
-export CLEAVE_CUDA_PATH CLEAVE_CUDA_CACHE ASAN_OPTIONS
+export CLEAVE_CUDA_PATH CLEAVE_CUDA_CACHE
 status=0
 
 # names FILE SET [OPTIONS]: the tests that fail, and the counts.

@@ -14,8 +14,7 @@ out=$work/out
 . "$2/tests/scripts/checks.sh"
 CLEAVE_CUDA_PATH=$3/tests/cuda
 CLEAVE_CUDA_CACHE=$3/tests/cuda/cache
-ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}intercept_tls_get_addr=0 # as tests/CMakeLists.txt says
-export CLEAVE_CUDA_PATH CLEAVE_CUDA_CACHE ASAN_OPTIONS
+export CLEAVE_CUDA_PATH CLEAVE_CUDA_CACHE
 
 # verified MODEL [OPTIONS]
 verified() {
