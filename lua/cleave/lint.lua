@@ -285,6 +285,9 @@ function M.run(file, texts)
     lints[#lints + 1] = { level = level, line = line, code = code, place = #lints + 1,
       message = string.format(format, ...) }
   end
+  if #file.declared == 0 then
+    add("warning", file.line, "no-rules", "ruleset '%s' has no rules: it changes nothing", file.name)
+  end
   lint_options(file, source, add)
   for _, rule in ipairs(file.declared) do
     if rule.compiled.pattern then

@@ -411,7 +411,7 @@ static int run(cleave_arguments_t *arguments) {
       status = print_plan(&job);
     } else {
       cleave_report_sizes(&job.inputs.sizes);
-      cleave_report_plan(job.plan);
+      cleave_report_plan(job.plan, job.options->rules.count > 0);
       print_extras(&job, &extras);
       if (output != NULL) {
         cleave_print("partitioned in %.2f ms, written to %s\n", job.partition_ms, output);

@@ -168,12 +168,15 @@ void cleave_report_sizes(const cleave_sizes_t *sizes) {
   cleave_text_deinit(&text);
 }
 
-void cleave_report_plan(const cleave_plan_t *plan) {
+void cleave_report_plan(const cleave_plan_t *plan, bool has_rule_files) {
   left_t left = {0};
   count_left(plan, &left);
   if (plan->rule_count > 0) {
     print_rules(plan);
     cleave_print("\n");
+  } else if (has_rule_files) {
+    cleave_print(
+        "no rule is in force: the rule files declare none, or their options switch all of them off\n\n");
   }
   print_stages(plan);
   cleave_print("%zu nodes: %u fusions, %u regions, %u nodes on cpu one by one\n",

@@ -12,9 +12,9 @@
 #include "runtime/session/session.h"
 #include "tools/profile/profile.h"
 
-/* Table of rules, line of counts, nodes outside of regions by operator with the first reasons. `graph` is
- * the plan's. */
-void cleave_report_plan(const cleave_plan_t *plan);
+/* Table of rules, or that the rule files have none, line of counts, nodes outside of regions by operator with
+ * the first reasons. */
+void cleave_report_plan(const cleave_plan_t *plan, bool has_rule_files);
 
 /* "  sizes: N = 1 taken; ...", a line; nothing if the model leaves none open. */
 void cleave_report_sizes(const cleave_sizes_t *sizes);

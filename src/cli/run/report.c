@@ -71,7 +71,7 @@ void cleave_run_report_print(const cleave_run_t *run) {
     print_drawn(&job->plan_inputs);
   }
   cleave_print("\n");
-  cleave_report_plan(job->plan);
+  cleave_report_plan(job->plan, job->options->rules.count > 0);
   if (run->rule_stats) {
     cleave_report_rule_stats(job->plan);
   }

@@ -250,4 +250,8 @@ if grep -q "$(printf '\033')" out; then
 fi
 check "shipped rules run" 0 'then median' "$program" run "$source/examples/models/gru_residual.lua" --rules "$source/rules/contain_ops.lua" --backend cpu --repeat 1
 
+printf 'return ruleset { name = "empty" }\n' >empty.lua
+check "a rule file without rules is told of" 0 'no rule is in force' "$program" run tiny.lua --rules empty.lua --repeat 1
+check "also by its check" 0 "empty.lua:1: warning: ruleset 'empty' has no rules" "$program" check empty.lua
+
 finish

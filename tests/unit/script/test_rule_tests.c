@@ -316,6 +316,12 @@ static void lints(const char *text, cleave_lint_level_t least, const char *expec
 
 #define SET "return ruleset { name = 'r', backend = 'cpu',\n"
 
+UNIT_TEST(finds_rulesets_without_rules) {
+  lints(SET "}", CLEAVE_LINT_WARNING, "no-rules:1");
+  lints("local a = option.boolean(false, '')\n" SET "options = { a = a }, region 'x' { enabled = a } }",
+        CLEAVE_LINT_WARNING, "");
+}
+
 UNIT_TEST(finds_options_that_nothing_reads) {
   lints(
       "local a, b = option.boolean(true, ''), option.boolean(true, '')\n"
