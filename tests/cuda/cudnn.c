@@ -5,17 +5,11 @@
 
 #include <string.h>
 
+#include "cudnn_check.h"
 #include "kernels/convert.h"
 
 /* Algorithm 0 adds up gradients in another order each time. */
 enum { WORKSPACE_BYTES = 4096, ALGORITHMS = 3 };
-
-struct cudnnFilterStruct {
-  int32_t type;
-  bool is_last; /* channels */
-  int rank;
-  int dims[MAX_RANK];
-};
 
 struct cudnnActivationStruct {
   int32_t mode;
@@ -155,7 +149,16 @@ static bool is_sound(const task_t *task) {
     int reach = own->dilations[k] * (task->w.dims[k + 2] - 1) + 1;
     is_sound = task->y.dims[k + 2] == (task->x.dims[k + 2] + 2 * own->pads[k] - reach) / own->strides[k] + 1;
   }
-  return is_sound;
+  const dnn_window_t window = {.x = &task->x,
+                               .y = &task->y,
+                               .w = &task->w,
+                               .rank = own->rank,
+                               .pads = own->pads,
+                               .strides = own->strides,
+                               .dilations = own->dilations,
+                               .math = own->math,
+                               .groups = own->groups};
+  return is_sound && dnn_check(&window);
 }
 
 static cleave_dtype_t dtype_of(int32_t type) {

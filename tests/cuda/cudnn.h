@@ -21,6 +21,13 @@ struct cudnnTensorStruct {
   int strides[MAX_RANK];
 };
 
+struct cudnnFilterStruct {
+  int32_t type;
+  bool is_last; /* channels */
+  int rank;
+  int dims[MAX_RANK];
+};
+
 #define ENTRY(result, name, ...)            \
   STAND_IN_EXPORT result name(__VA_ARGS__); \
   result name(__VA_ARGS__)

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cudnn.h"
+#include "cudnn_check.h"
 
 struct cudnnPoolingStruct {
   int32_t mode;
@@ -48,7 +48,14 @@ static bool is_sound(const pool_task_t *task) {
     int room = task->x.dims[k + 2] + 2 * own->pads[k] - own->sizes[k];
     is_sound = own->pads[k] < own->sizes[k] && task->y.dims[k + 2] == room / own->strides[k] + 1;
   }
-  return is_sound;
+  const dnn_window_t window = {.x = &task->x,
+                               .y = &task->y,
+                               .rank = own->rank,
+                               .sizes = own->sizes,
+                               .pads = own->pads,
+                               .strides = own->strides,
+                               .mode = own->mode};
+  return is_sound && dnn_check(&window);
 }
 
 /* Window `place` of a plane: the place in the plane of its element `tap`, or -1. */
