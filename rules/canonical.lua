@@ -12,6 +12,7 @@ local PARTS = {
   "canonical/activations.lua",
   "canonical/normalization.lua",
   "canonical/attention.lua",
+  "canonical/heads.lua",
 }
 
 local set = {

@@ -85,7 +85,7 @@ local set = {
 -- The parts are included one by one, because each has its own options.
 for _, name in ipairs {
   "canonical/einsum", "canonical/activations", "canonical/normalization", "canonical/attention",
-  "parts/casts", "parts/definitions", "pointwise/views",
+  "canonical/heads", "parts/casts", "parts/definitions", "pointwise/views",
 } do
   local part = include(name .. ".lua")
   for key, declared in pairs(part.options) do

@@ -286,7 +286,8 @@ function M.run(file, texts)
       message = string.format(format, ...) }
   end
   if #file.declared == 0 then
-    add("warning", file.line, "no-rules", "ruleset '%s' has no rules: it changes nothing", file.name)
+    add("warning", file.line, "no-rules", "ruleset '%s' has no rules: it changes nothing",
+      file.name)
   end
   lint_options(file, source, add)
   for _, rule in ipairs(file.declared) do

@@ -9,6 +9,7 @@
 local enabled = option.boolean(true, "write Einsum as products and sums")
 
 local dimensions = include "canonical/dimensions.lua"
+local same = include("parts/shapes.lua").same
 local ONE, is_number, emit = dimensions.ONE, dimensions.is_number, dimensions.emit
 local filter, join, set_of = dimensions.filter, dimensions.join, dimensions.set_of
 local like, letters_of, elements = dimensions.like, dimensions.letters_of, dimensions.elements
@@ -16,11 +17,6 @@ local arrange, separate, sum = dimensions.arrange, dimensions.separate, dimensio
 
 -- MatMul and ReduceSum do not accept these dtypes.
 local NARROW = { int8 = true, uint8 = true, int16 = true, uint16 = true }
-
--- Are both sizes known to be the same, as numbers or as symbols?
-local function same(a, b)
-  return a == b and a ~= nil and a ~= "?"
-end
 
 -- The size that two sizes broadcast to.
 local function wider(a, b)

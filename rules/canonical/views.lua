@@ -5,23 +5,9 @@
 local identities = option.boolean(true, "remove nodes that return their input")
 local views = option.boolean(true, "merge and cancel transpositions and reshapes")
 
-local VIEWS = { "Reshape", "Flatten", "Squeeze", "Unsqueeze" }
--- Are both sizes known to be the same, as numbers or as symbols?
-local function same(a, b)
-  return a == b and a ~= nil and a ~= "?"
-end
+local same_shapes = include("parts/shapes.lua").same_shapes
 
-local function same_shapes(a, b)
-  if not a or not b or #a ~= #b then
-    return false
-  end
-  for d = 1, #a do
-    if not same(a[d], b[d]) then
-      return false
-    end
-  end
-  return true
-end
+local VIEWS = { "Reshape", "Flatten", "Squeeze", "Unsqueeze" }
 
 -- The elements of a constant, as a list; nil if it is not one.
 local function list_of(value)
