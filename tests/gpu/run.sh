@@ -196,6 +196,8 @@ measured() {
 if [ -n "$bench" ]; then
   say "times"
   sh "$source/tests/bench/gpu/run.sh" "$program" "$build/tests/gpu/gpu_bench" "$source" $quick || failed=$((failed + 1))
+fi
+if [ -n "$bench" ] && [ -z "$quick" ]; then
   say "compiling and a run, ms: with first algorithms; with measured ones, nothing kept; with what was kept"
   for name in bert_base resnet50 mobilenet_v2; do
     for precision in float32 float16; do
