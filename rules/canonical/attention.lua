@@ -114,8 +114,8 @@ local function folds(m)
   end
   local mask = m.mask or m.keep or m.drop
   local is_number = math.type(m.q.shape[1]) == "integer" or math.type(m.q.shape[2]) == "integer"
-  local is_repeated = not mask or mask.rank < 4
-    or (mask.shape[mask.rank - 3] == 1 and (mask.rank == 4 or mask.shape[1] == 1))
+  local is_repeated = not mask or mask.rank and mask.rank < 4
+    or (mask.shape and mask.shape[mask.rank - 3] == 1 and (mask.rank == 4 or mask.shape[1] == 1))
   return is_number and is_repeated
 end
 
@@ -150,9 +150,6 @@ local function check_scores(m)
 end
 
 local function fold(g, value)
-  if not value or value.rank ~= 5 then
-    return value
-  end
   return g.Reshape(value, { -1, value.shape[3], value.shape[4], value.shape[5] })
 end
 
@@ -172,7 +169,10 @@ local function build(m, g, mask)
   end
   local attributes = { scale = scale_of(m) }
   if rank == 5 then
-    local y = attend_to(g, fold(g, m.q), fold(g, k), fold(g, m.v), fold(g, mask), attributes)
+    if mask and mask.rank == 5 then
+      mask = g.Squeeze(mask, { 0 })
+    end
+    local y = attend_to(g, fold(g, m.q), fold(g, k), fold(g, m.v), mask, attributes)
     local shape = { table.unpack(m.q.shape, 1, 4) }
     shape[5] = m.v.shape[5]
     return g.Reshape(y, spelled(shape))
