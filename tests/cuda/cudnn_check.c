@@ -29,6 +29,10 @@ static bool open_library(const char *path) {
   for (size_t k = 0; library != NULL && k < sizeof symbols / sizeof symbols[0]; k++) {
     void *found = dlsym(library, symbols[k].name);
     memcpy((char *)&real + symbols[k].offset, &found, sizeof found);
+    if (found == NULL) { /* dlerror says which */
+      real.calls.version = NULL;
+      break;
+    }
   }
   return real.calls.version != NULL;
 }
