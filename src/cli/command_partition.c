@@ -3,7 +3,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/containers/array.h"
 #include "cli/common/command.h"
 #include "cli/common/job.h"
 #include "cli/common/output.h"

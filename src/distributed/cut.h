@@ -3,7 +3,7 @@
 #ifndef CLEAVE_DISTRIBUTED_CUT_H
 #define CLEAVE_DISTRIBUTED_CUT_H
 
-#include "base/array.h"
+#include "base/containers/array.h"
 #include "graph/graph.h"
 
 /* In the place of a part: the node is in none, as nothing needs it; or it is in none, and what it makes is

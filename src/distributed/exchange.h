@@ -4,7 +4,7 @@
 #ifndef CLEAVE_DISTRIBUTED_EXCHANGE_H
 #define CLEAVE_DISTRIBUTED_EXCHANGE_H
 
-#include "base/array.h"
+#include "base/containers/array.h"
 #include "distributed/communicator.h"
 
 typedef struct cleave_exchange_item {

@@ -8,7 +8,7 @@
 #define CLEAVE_DISTRIBUTED_STAGE_H
 
 #include "base/arena.h"
-#include "base/array.h"
+#include "base/containers/array.h"
 #include "distributed/communicator.h"
 #include "partition/plan/plan.h"
 

@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/array.h"
+#include "base/containers/array.h"
 #include "cleave/engine.h"
 
 typedef struct engine_device engine_device_t;

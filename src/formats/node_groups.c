@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/numbers.h"
+#include "base/containers/numbers.h"
 #include "graph/order.h"
 
 static cleave_status_t set_owners(cleave_groups_t *groups, cleave_error_t *error) {

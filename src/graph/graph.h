@@ -10,7 +10,7 @@
 #ifndef CLEAVE_GRAPH_GRAPH_H
 #define CLEAVE_GRAPH_GRAPH_H
 
-#include "base/array.h"
+#include "base/containers/array.h"
 #include "base/strings.h"
 #include "graph/op.h"
 

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/array.h"
+#include "base/containers/array.h"
 #include "base/memory.h"
 #include "cleave/array.h"
 #include "ops/ops.h"

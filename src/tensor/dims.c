@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "base/array.h"
+#include "base/containers/array.h"
 #include "base/hash.h"
 #include "base/strings.h"
 #include "tensor/shape.h"

@@ -4,7 +4,7 @@
 #ifndef CLEAVE_TENSOR_NPZ_H
 #define CLEAVE_TENSOR_NPZ_H
 
-#include "base/array.h"
+#include "base/containers/array.h"
 #include "tensor/npy.h"
 
 typedef struct cleave_npz_entry {

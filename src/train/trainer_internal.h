@@ -3,7 +3,7 @@
 #ifndef CLEAVE_TRAIN_TRAINER_INTERNAL_H
 #define CLEAVE_TRAIN_TRAINER_INTERNAL_H
 
-#include "base/array.h"
+#include "base/containers/array.h"
 #include "distributed/exchange.h"
 #include "runtime/model/model_gradient.h"
 #include "train/nodes/sums.h"

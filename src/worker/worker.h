@@ -217,7 +217,7 @@ void worker_request_free(worker_t *worker);
   cleave_status_t function(worker_t *worker, cleave_wire_in_t *in, cleave_message_t *message);
 #define CLEAVE_CALLBACK(kind)
 #include "backend/process/worker_messages.inc"
-#include "base/array.h"
+#include "base/containers/array.h"
 
 /* ---- programs ---- */
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "damage_case.h"
+#include "damage.h"
 #include "ops/ops.h"
 #include "runtime/model/model.h"
 #include "script/model_script.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "damage_case.h"
+#include "damage.h"
 #include "formats/onnx/onnx.h"
 #include "fuzz.h"
 #include "graph/print.h"

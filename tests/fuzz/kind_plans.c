@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "damage_case.h"
+#include "damage.h"
 #include "fuzz.h"
 #include "partition/plan/plan_read.h"
 #include "partition/plan_diff/plan_diff.h"

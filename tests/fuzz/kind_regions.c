@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "backend/region/region_json.h"
-#include "damage_case.h"
+#include "damage.h"
 #include "fuzz.h"
 #include "runtime/model/model.h"
 #include "runtime/model/region_graph.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "damage_case.h"
+#include "damage.h"
 #include "fuzz.h"
 #include "partition/grow/partition.h"
 #include "runtime/model/model.h"

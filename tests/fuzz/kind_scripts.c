@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Model scripts: operators with any arguments, changed. What loads verifies, and is run as a model.
-#include "damage_case.h"
+#include "damage.h"
 #include "fuzz.h"
 #include "graph/verify.h"
 #include "runtime/model/model.h"

@@ -6,7 +6,7 @@
 
 #include "backend/region/region_json.h"
 #include "backend/region/region_wire.h"
-#include "damage_case.h"
+#include "damage.h"
 #include "fuzz.h"
 
 typedef struct edits {

@@ -4,7 +4,7 @@
 // corpus.
 #include <string.h>
 
-#include "damage_case.h"
+#include "damage.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scripts in which everything is called with anything: the words of rule files, and every operator in a model
 // script.
-#include "damage_case.h"
+#include "damage.h"
 #include "fuzz.h"
 #include "ops/ops.h"
 

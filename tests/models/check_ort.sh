@@ -60,7 +60,7 @@ check() {
   expect "$label, writing" "$program" partition "$folder/$name/model.onnx" --rules "$root/rules/canonical.lua" \
     --rules "$root/rules/onednn.lua" -o "$work/model.onnx" $(open_sizes "$folder/$name/model.onnx") \
     ${2:+--opset "$2"} || return 0
-  expect "$label, ONNX Runtime" node "$root/tests/models/ort.mjs" 2e-3 2e-3 "$work/model.onnx" "$data" || true
+  expect "$label, ONNX Runtime" node "$root/tests/onnxruntime/check.mjs" 2e-3 2e-3 "$work/model.onnx" "$data" || true
   largest=$(sed -n 's/.* equal //p' "$work/log")
   expect "$label, cleave" "$program" run "$work/model.onnx" --data "$data" --rtol 2e-3 --atol 2e-3 --warmup 0 \
     --repeat 1 || true

@@ -157,6 +157,12 @@ int64_t cpu_read_int(const cpu_tensor_t *tensor, int64_t index);
 double cpu_read_float(const cpu_tensor_t *tensor, int64_t index);
 void cpu_write_float(cpu_tensor_t *tensor, int64_t index, double value);
 
+/* Of a tensor of 8-bit integers. */
+static inline int32_t cpu_read_byte(const cpu_tensor_t *tensor, int64_t index) {
+  return tensor->dtype == CLEAVE_DTYPE_I8 ? ((const int8_t *)tensor->data)[index]
+                                          : ((const uint8_t *)tensor->data)[index];
+}
+
 /* Parallel loop over [0, count) through the host. */
 void cpu_parallel(const cpu_call_t *call, int64_t count, int64_t grain, cleave_parallel_fn_t body,
                   void *context);

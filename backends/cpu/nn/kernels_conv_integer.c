@@ -94,11 +94,6 @@ static int64_t read_zero(const cpu_tensor_t *tensor, int64_t channel) {
   return tensor == NULL ? 0 : cpu_read_int(tensor, tensor->count == 1 ? 0 : channel);
 }
 
-static int32_t read_byte(const cpu_tensor_t *tensor, int64_t index) {
-  return tensor->dtype == CLEAVE_DTYPE_I8 ? ((const int8_t *)tensor->data)[index]
-                                          : ((const uint8_t *)tensor->data)[index];
-}
-
 static int32_t dot_window(const integer_conv_t *c, int64_t plane, int64_t channel, int64_t position) {
   const cpu_geometry_t *g = &c->geometry;
   int64_t group_in = g->channels / c->groups;
@@ -120,8 +115,8 @@ static int32_t dot_window(const integer_conv_t *c, int64_t plane, int64_t channe
     for (int64_t kw = 0; kw < g->kernel[2]; kw++) {
       int64_t w = position % g->out[2] * g->stride[2] - g->pad[2] + kw * g->dilation[2];
       if (w >= 0 && w < g->in[2]) {
-        int32_t product =
-            (read_byte(c->operands.x, from + w) - x_zero) * (read_byte(c->operands.w, weight + kw) - w_zero);
+        int32_t product = (cpu_read_byte(c->operands.x, from + w) - x_zero) *
+                          (cpu_read_byte(c->operands.w, weight + kw) - w_zero);
         sum += (uint32_t)product;
       }
     }

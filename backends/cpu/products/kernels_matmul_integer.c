@@ -22,11 +22,6 @@ typedef struct integer_matmul {
   cpu_tensor_t *y;
 } integer_matmul_t;
 
-static int32_t read_byte(const cpu_tensor_t *tensor, int64_t index) {
-  return tensor->dtype == CLEAVE_DTYPE_I8 ? ((const int8_t *)tensor->data)[index]
-                                          : ((const uint8_t *)tensor->data)[index];
-}
-
 static int64_t pick(const cpu_tensor_t *tensor, int64_t index) {
   return tensor->count == 1 ? 0 : index;
 }
@@ -62,8 +57,8 @@ static void integer_rows(void *context, int64_t begin, int64_t end) {
       int32_t b_zero = c->b_zero != NULL ? (int32_t)cpu_read_int(c->b_zero, pick(c->b_zero, column)) : 0;
       uint32_t sum = 0;
       for (int64_t k = 0; k < plan->k; k++) {
-        int32_t product = (read_byte(c->a, a + row * plan->k + k) - a_zero) *
-                          (read_byte(c->b, b + k * plan->n + column) - b_zero);
+        int32_t product = (cpu_read_byte(c->a, a + row * plan->k + k) - a_zero) *
+                          (cpu_read_byte(c->b, b + k * plan->n + column) - b_zero);
         sum += (uint32_t)product;
       }
       int64_t at = item * plan->n + column;

@@ -6,7 +6,7 @@
 #ifndef ONEDNN_ANALYSIS_H
 #define ONEDNN_ANALYSIS_H
 
-#include "onednn/analysis/unit.h"
+#include "onednn/units/unit.h"
 
 /* Analyses all units of the region. All memory comes from `arena`. A unit that oneDNN cannot express is
  * CLEAVE_ERROR_UNSUPPORTED with the reason in `message`. */

@@ -7,7 +7,7 @@
 
 #include "cpu/recurrent/recurrent.h"
 #include "onednn/analysis/quantization.h"
-#include "onednn/analysis/windows.h"
+#include "onednn/units/windows.h"
 
 typedef const onednn_analysis_t analysis_t;
 typedef const cleave_node_view_t node_t;

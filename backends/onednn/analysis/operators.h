@@ -5,7 +5,7 @@
 #ifndef ONEDNN_OPERATORS_H
 #define ONEDNN_OPERATORS_H
 
-#include "onednn/analysis/unit.h"
+#include "onednn/units/unit.h"
 
 typedef struct onednn_operator {
   const char *name;

@@ -5,7 +5,7 @@
 #ifndef ONEDNN_POINTWISE_H
 #define ONEDNN_POINTWISE_H
 
-#include "onednn/analysis/unit.h"
+#include "onednn/units/unit.h"
 
 /* Is the operator one that posts can express for some operands? */
 bool onednn_pointwise_known(const cleave_node_view_t *node);

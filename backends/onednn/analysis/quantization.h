@@ -7,7 +7,7 @@
 #ifndef ONEDNN_QUANTIZATION_H
 #define ONEDNN_QUANTIZATION_H
 
-#include "onednn/analysis/unit.h"
+#include "onednn/units/unit.h"
 
 typedef struct onednn_quantization {
   float scale; /* if there is one for all */

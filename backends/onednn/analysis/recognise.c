@@ -11,8 +11,8 @@
 #include "onednn/analysis/pointwise.h"
 #include "onednn/analysis/quantization.h"
 #include "onednn/analysis/recognise_shuffle.h"
-#include "onednn/analysis/windows.h"
 #include "onednn/library/types.h"
+#include "onednn/units/windows.h"
 
 static const cleave_node_view_t *unit_node(const onednn_unit_t *unit, uint32_t k) {
   return &unit->analysis->region->nodes[unit->nodes[k]];

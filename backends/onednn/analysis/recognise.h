@@ -5,7 +5,7 @@
 #ifndef ONEDNN_RECOGNISE_H
 #define ONEDNN_RECOGNISE_H
 
-#include "onednn/analysis/unit.h"
+#include "onednn/units/unit.h"
 
 /* CLEAVE_ERROR_UNSUPPORTED, with the reason in the message of the analysis, if oneDNN cannot compute the unit
  * with one primitive and its posts. */

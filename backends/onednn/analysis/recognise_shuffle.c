@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "onednn/analysis/windows.h"
+#include "onednn/units/windows.h"
 
 enum { RANK = 4 };
 

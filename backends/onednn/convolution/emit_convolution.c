@@ -5,9 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "onednn/analysis/windows.h"
 #include "onednn/convolution/convolution.h"
 #include "onednn/plan/loop_step.h"
+#include "onednn/units/windows.h"
 
 typedef struct convolution_context {
   bool transposed;

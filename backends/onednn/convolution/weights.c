@@ -2,8 +2,8 @@
 // What a convolution node says about its window and its weights, and weights with a scale per output channel.
 #include <string.h>
 
-#include "onednn/analysis/windows.h"
 #include "onednn/convolution/convolution.h"
+#include "onednn/units/windows.h"
 
 cleave_status_t onednn_convolution_weights(onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                            bool transposed, onednn_weights_view_t *view) {

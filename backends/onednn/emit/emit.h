@@ -6,12 +6,11 @@
 #ifndef ONEDNN_EMIT_H
 #define ONEDNN_EMIT_H
 
-#include "onednn/analysis/windows.h"
 #include "onednn/plan/constants.h"
 #include "onednn/plan/fit.h"
 #include "onednn/plan/tensors.h"
+#include "onednn/units/windows.h"
 
-CLEAVE_MUST_USE cleave_status_t onednn_emit_product(onednn_plan_t *plan, const onednn_kernel_t *kernel);
 CLEAVE_MUST_USE cleave_status_t onednn_emit_pooling(onednn_plan_t *plan, const onednn_kernel_t *kernel);
 CLEAVE_MUST_USE cleave_status_t onednn_emit_pointwise(onednn_plan_t *plan, const onednn_kernel_t *kernel);
 CLEAVE_MUST_USE cleave_status_t onednn_emit_layer_normalization(onednn_plan_t *plan,

@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-#include "onednn/analysis/windows.h"
 #include "onednn/library/types.h"
 #include "onednn/plan/care.h"
+#include "onednn/units/windows.h"
 
 typedef struct pooling_context {
   dnnl_alg_kind_t algorithm;

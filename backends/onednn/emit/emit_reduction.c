@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "onednn/analysis/windows.h"
+#include "onednn/units/windows.h"
 
 typedef struct map_context {
   onednn_tensor_t source;

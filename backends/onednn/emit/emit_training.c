@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "onednn/analysis/windows.h"
 #include "onednn/plan/loop_step.h"
+#include "onednn/units/windows.h"
 
 static bool is(const cleave_node_view_t *node, const char *op) {
   return strcmp(node->op, op) == 0;

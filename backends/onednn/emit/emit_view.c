@@ -3,7 +3,7 @@
 // positive step, one row of a Gather.
 #include "onednn/emit/emit.h"
 
-#include "onednn/analysis/windows.h"
+#include "onednn/units/windows.h"
 
 cleave_status_t onednn_emit_reshape(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
   onednn_tensor_t source;

@@ -9,7 +9,7 @@
 
 #include "kernels/matrix/narrow.h"
 #include "onednn/analysis/analysis.h"
-#include "onednn/analysis/windows.h"
+#include "onednn/units/windows.h"
 
 typedef struct onednn_loop onednn_loop_t;
 

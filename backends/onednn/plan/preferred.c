@@ -4,8 +4,8 @@
 // plain, and a value that becomes a region output through views alone may be written straight to its memory.
 #include "onednn/plan/preferred.h"
 
-#include "onednn/analysis/windows.h"
 #include "onednn/plan/slots.h"
+#include "onednn/units/windows.h"
 
 static cleave_status_t mark_outputs(onednn_plan_t *plan) {
   const cleave_region_view_t *region = plan->region;

@@ -4,10 +4,10 @@
 // infinities become NaN here.
 #include <string.h>
 
-#include "onednn/emit/product.h"
 #include "onednn/library/types.h"
 #include "onednn/loops/loops.h"
 #include "onednn/plan/care.h"
+#include "onednn/product/product.h"
 #include "onednn/quantized/quantized.h"
 
 typedef struct packing {

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "onednn/convolution/convolution.h"
-#include "onednn/emit/product.h"
 #include "onednn/library/types.h"
+#include "onednn/product/product.h"
 
 typedef struct context {
   bool is_product;

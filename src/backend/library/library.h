@@ -3,7 +3,7 @@
 #ifndef CLEAVE_BACKEND_LIBRARY_LIBRARY_H
 #define CLEAVE_BACKEND_LIBRARY_LIBRARY_H
 
-#include "base/array.h"
+#include "base/containers/array.h"
 #include "base/status.h"
 #include "system/digest.h"
 

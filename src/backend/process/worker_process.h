@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 #include "backend/process/worker_protocol.h"
-#include "base/array.h"
+#include "base/containers/array.h"
 #include "base/status.h"
 #include "system/log.h"
 

@@ -11,7 +11,7 @@
 #include <pthread.h>
 
 #include "backend/registry/registry.h"
-#include "base/array.h"
+#include "base/containers/array.h"
 
 typedef struct cleave_device {
   const cleave_backend_handle_t *handle; /* retained */

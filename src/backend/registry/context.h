@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 #include "backend/registry/registry.h"
-#include "base/array.h"
+#include "base/containers/array.h"
 #include "base/status.h"
 #include "system/log.h"
 

@@ -14,7 +14,7 @@
 #include "backend/registry/context.h"
 #include "backend/registry/extensions.h"
 #include "backend/registry/registry.h"
-#include "base/array.h"
+#include "base/containers/array.h"
 #include "base/status.h"
 #include "partition/pattern/named_rules.h"
 #include "partition/rewrite/editor.h"

@@ -295,9 +295,10 @@ cleave_status_t cleave_job_output(const cleave_job_t *job, uint32_t index, cleav
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_job_add_session(const cleave_job_t *job, cleave_session_t **out_session,
-                                       cleave_error_t *error) {
-  const cleave_session_options_t options = cleave_job_session_options(job);
+cleave_status_t cleave_job_add_session(const cleave_job_t *job, int64_t threads,
+                                       cleave_session_t **out_session, cleave_error_t *error) {
+  cleave_session_options_t options = cleave_job_session_options(job);
+  options.threads = (int32_t)(threads > INT32_MAX ? INT32_MAX : threads);
   const cleave_inputs_t *inputs = job->plan != NULL ? &job->plan_inputs : &job->inputs;
   CLEAVE_TRY(cleave_session_create(job->model, job->plan, inputs->pointers, inputs->count, &options,
                                    out_session, error));
@@ -320,7 +321,7 @@ cleave_status_t cleave_job_compile(cleave_job_t *job, cleave_error_t *error) {
   CLEAVE_TRY(cleave_job_load_inputs(job, error));
   uint64_t start = cleave_clock_now();
   cleave_common_progress(true);
-  cleave_status_t status = cleave_job_add_session(job, &job->session, error);
+  cleave_status_t status = cleave_job_add_session(job, job->options->threads, &job->session, error);
   cleave_common_progress(false);
   CLEAVE_TRY(status);
   cleave_memory_trim();

@@ -100,8 +100,9 @@ CLEAVE_STATUS cleave_job_load_inputs(cleave_job_t *job, cleave_error_t *error);
 /* Output `index` of the model in the last run. */
 CLEAVE_STATUS cleave_job_output(const cleave_job_t *job, uint32_t index, cleave_tensor_view_t *out_view,
                                 cleave_error_t *error);
-/* Another session like that of a compiled job, on the same inputs; the caller destroys it before the job. */
-CLEAVE_STATUS cleave_job_add_session(const cleave_job_t *job, cleave_session_t **out_session,
+/* Another session like that of a compiled job, with so many threads, on the same inputs; the caller destroys
+ * it before the job. */
+CLEAVE_STATUS cleave_job_add_session(const cleave_job_t *job, int64_t threads, cleave_session_t **out_session,
                                      cleave_error_t *error);
 void cleave_job_deinit(cleave_job_t *job);
 

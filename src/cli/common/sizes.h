@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-#include "base/array.h"
+#include "base/containers/array.h"
 #include "cli/common/arguments.h"
 #include "graph/graph.h"
 #include "partition/plan/plan_document.h"

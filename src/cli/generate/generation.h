@@ -10,8 +10,8 @@
 #define CLEAVE_CLI_GENERATE_GENERATION_H
 
 #include "cli/common/job.h"
-#include "cli/common/states.h"
 #include "cli/generate/sample.h"
+#include "cli/generate/states.h"
 #include "tools/profile/profile.h"
 
 typedef struct cleave_generation {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/containers/array.h"
 #include "cli/common/output.h"
 
 enum { MAX_REASONS = 5, MAX_REFUSALS = 20, MAX_OPERATORS = 8 };

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/containers/array.h"
 #include "cli/common/command.h"
 #include "cli/common/common.h"
 #include "cli/common/job.h"
@@ -40,7 +40,7 @@ static cleave_status_t measure_stages(cleave_run_t *run, cleave_error_t *error) 
   cleave_status_t status = cleave_run_stages_run(&run->stages, &run->job, &load, error);
   CLEAVE_THEN(status, cleave_run_stages_gather(&run->stages, &run->job, load.count, error));
   if (has_requests) {
-    cleave_run_requests_measured(&run->requests, load.times, load.seconds);
+    cleave_run_requests_measured(&run->requests, load.times, load.seconds, run->options.threads);
     return status;
   }
   for (int64_t k = 0; k < load.count && status == CLEAVE_OK; k++) {
@@ -268,7 +268,8 @@ static int run_command(cleave_arguments_t *arguments) {
                  "sessions or clients"),
       CLEAVE_INT(&run.requests.concurrency, "concurrency", "K",
                  "with --requests: K clients (default: 1). They share as many sessions as have --threads "
-                 "processors of their own (default: the usable processors divided by K)"),
+                 "processors each; without --threads as many as answer most requests, which is measured "
+                 "before"),
       CLEAVE_TEXT(&run.requests.window, "batch-window", "MS",
                   "with --requests: requests that wait at the same time run as one, joined along the first "
                   "dimension, which the model must leave open; a request waits for others for at most MS "

@@ -101,7 +101,7 @@ void cleave_run_report_print(const cleave_run_t *run) {
                  (int)thread_count(run));
   }
   cleave_print("\n");
-  cleave_run_requests_print(&run->requests, thread_count(run));
+  cleave_run_requests_print(&run->requests);
   cleave_run_stages_print(&run->stages);
   cleave_print("memory%s: values %s (unshared %s), packed weights %s, peak %.0f MiB\n",
                run->requests.count > 0 ? " of each session" : "",
@@ -167,7 +167,7 @@ json_t *cleave_run_report_json(const cleave_run_t *run) {
   (void)json_object_set_new(json, "code_rss_mb", json_real(cleave_resident_code()));
   (void)json_object_set_new(json, "runs", json_integer((json_int_t)run->times.count));
   (void)json_object_set_new(json, "threads", json_integer(thread_count(run)));
-  (void)json_object_set_new(json, "requests", cleave_run_requests_json(&run->requests, thread_count(run)));
+  (void)json_object_set_new(json, "requests", cleave_run_requests_json(&run->requests));
   (void)json_object_set_new(json, "processes", cleave_run_stages_json(&run->stages));
   (void)json_object_set_new(json, "programs",
                             json_pack("{s:i, s:i}", "count", (int)cleave_session_program_count(job->session),

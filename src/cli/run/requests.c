@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clients ask again as soon as they are answered. A session stays on its thread, which takes the request of
 // the client that has waited longest: a session that goes from thread to thread leaves processors idle
-// meanwhile. With batches clients are threads, and a server answers them.
+// meanwhile. How many sessions answer most is measured: one with all processors reads its weights once, and
+// several have no thread that waits for another. With batches clients are threads, and a server answers them.
 #include "cli/run/report.h"
 
 #include <inttypes.h>
@@ -19,9 +20,12 @@
 
 enum { MAX_REQUESTS = 100000000, MAX_CONCURRENCY = 1024, MAX_WINDOW_MS = 60000, WARMUP_REQUESTS = 3 };
 
+#define TRIAL_SECONDS 0.1 /* of each number of sessions */
+
 /* What all threads share. */
 typedef struct load {
   cleave_run_requests_t *requests;
+  const cleave_run_sessions_t *sessions; /* without batches: what answers */
   const cleave_inputs_t *inputs;
   double *times;        /* NULL while warming up */
   int64_t count;        /* requests */
@@ -43,8 +47,8 @@ typedef struct runner {
   cleave_status_t status;
 } runner_t;
 
-static int64_t runner_count(const cleave_run_requests_t *requests) {
-  return requests->window != NULL ? requests->concurrency : requests->session_count;
+static int64_t runner_count(const load_t *load) {
+  return load->requests->window != NULL ? load->requests->concurrency : load->sessions->count;
 }
 
 /* ---- options ---- */
@@ -67,25 +71,31 @@ static const char *check_batches(cleave_run_requests_t *requests) {
     return "option '--batch-window': expected milliseconds, 0 to 60000, as in '2ms'";
   }
   if (requests->batch_limit < 0) {
-    requests->batch_limit = (requests->concurrency + requests->session_count - 1) / requests->session_count;
+    requests->batch_limit = (requests->concurrency + requests->sessions.count - 1) / requests->sessions.count;
   }
   return requests->batch_limit < 1 || requests->batch_limit > MAX_CONCURRENCY
              ? "option '--batch-limit': expected 1 to 1024"
              : NULL;
 }
 
-/* As many sessions as have processors of their own. With batches, two clients share one. */
+/* The threads of each of so many sessions, which share the processors. */
+static int64_t share_of(int64_t count) {
+  int64_t share = cleave_threads_available() / count;
+  return share < 1 ? 1 : share;
+}
+
+/* As many sessions as have processors of their own, or fewer if that is measured to answer more. With
+ * batches, two clients share one. */
 static void share_processors(cleave_run_requests_t *requests, int64_t *threads) {
-  int64_t available = cleave_threads_available();
   int64_t most = requests->concurrency;
   if (*threads == 0 && most > 1) {
+    requests->is_measured = requests->window == NULL;
     most = requests->window != NULL ? most / 2 : most;
-    *threads = available / most;
-    *threads = *threads < 1 ? 1 : *threads;
+    *threads = share_of(most);
   }
-  int64_t count = *threads == 0 ? 1 : available / *threads;
-  count = count < 1 ? 1 : count;
-  requests->session_count = count < most ? count : most;
+  int64_t count = *threads == 0 ? 1 : share_of(*threads);
+  requests->sessions.count = count < most ? count : most;
+  requests->sessions.threads = *threads == 0 ? share_of(1) : *threads;
 }
 
 const char *cleave_run_requests_check(cleave_run_requests_t *requests, int64_t *threads) {
@@ -161,7 +171,7 @@ static void *work(void *context) {
 
 /* The caller is the first runner's thread. */
 static cleave_status_t run_all(load_t *load, runner_t *runners, cleave_error_t *error) {
-  int64_t count = runner_count(load->requests);
+  int64_t count = runner_count(load);
   int64_t started = 1;
   cleave_status_t status = CLEAVE_OK;
   uint64_t start = cleave_clock_now();
@@ -191,15 +201,71 @@ static cleave_status_t run_all(load_t *load, runner_t *runners, cleave_error_t *
 
 /* ---- what answers ---- */
 
-static cleave_status_t make_sessions(cleave_run_requests_t *requests, const cleave_job_t *job,
+/* The first one is the job's if that has as many threads. Each runs once. */
+static cleave_status_t make_sessions(cleave_run_sessions_t *sessions, const cleave_job_t *job,
                                      cleave_error_t *error) {
-  requests->joined = 1.0;
-  requests->sessions = cleave_allocate_zeroed((size_t)requests->session_count, sizeof(cleave_session_t *));
-  CLEAVE_TRY_MEMORY(requests->sessions, error);
-  requests->sessions[0] = job->session;
-  for (int64_t k = 1; k < requests->session_count; k++) {
-    CLEAVE_TRY(cleave_job_add_session(job, &requests->sessions[k], error));
-    CLEAVE_TRY(cleave_session_run(requests->sessions[k], error));
+  bool has_first = sessions->threads == job->options->threads || job->options->threads == 0;
+  sessions->items = cleave_allocate_zeroed((size_t)sessions->count, sizeof(cleave_session_t *));
+  CLEAVE_TRY_MEMORY(sessions->items, error);
+  sessions->items[0] = has_first ? job->session : NULL;
+  sessions->first_owned = has_first ? 1 : 0;
+  for (int64_t k = sessions->first_owned; k < sessions->count; k++) {
+    CLEAVE_TRY(cleave_job_add_session(job, sessions->threads, &sessions->items[k], error));
+    CLEAVE_TRY(cleave_session_run(sessions->items[k], error));
+  }
+  return CLEAVE_OK;
+}
+
+static void destroy_sessions(cleave_run_sessions_t *sessions) {
+  for (int64_t k = sessions->first_owned; sessions->items != NULL && k < sessions->count; k++) {
+    cleave_session_destroy(sessions->items[k]);
+  }
+  cleave_free((void *)sessions->items);
+  sessions->items = NULL;
+}
+
+static void use(load_t *load, runner_t *runners, const cleave_run_sessions_t *sessions) {
+  load->sessions = sessions;
+  for (int64_t k = 0; k < sessions->count; k++) {
+    runners[k].session = sessions->items[k];
+  }
+}
+
+/* How many requests these sessions answer in a second. */
+static cleave_status_t try_sessions(load_t *load, runner_t *runners, const cleave_run_sessions_t *sessions,
+                                    double *out_rate, cleave_error_t *error) {
+  use(load, runners, sessions);
+  load->count = WARMUP_REQUESTS * load->requests->concurrency;
+  CLEAVE_TRY(run_all(load, runners, error));
+  double wanted = TRIAL_SECONDS * (double)load->count / load->requests->seconds;
+  load->count = wanted > MAX_REQUESTS          ? MAX_REQUESTS
+                : (double)load->count > wanted ? load->count
+                                               : (int64_t)wanted;
+  CLEAVE_TRY(run_all(load, runners, error));
+  *out_rate = (double)load->count / load->requests->seconds;
+  return CLEAVE_OK;
+}
+
+/* The number of sessions that answer most: all that have a processor each, half as many, and so on. */
+static cleave_status_t find_sessions(load_t *load, runner_t *runners, const cleave_job_t *job,
+                                     cleave_error_t *error) {
+  cleave_run_sessions_t *best = &load->requests->sessions;
+  double best_rate = 0.0;
+  CLEAVE_TRY(try_sessions(load, runners, best, &best_rate, error));
+  for (int64_t count = best->count / 2; count >= 1; count /= 2) {
+    cleave_run_sessions_t fewer = {.count = count, .threads = share_of(count)};
+    double rate = 0.0;
+    cleave_status_t status = make_sessions(&fewer, job, error);
+    status = status == CLEAVE_OK ? try_sessions(load, runners, &fewer, &rate, error) : status;
+    if (status == CLEAVE_OK && rate > best_rate) {
+      cleave_run_sessions_t before = *best;
+      *best = fewer;
+      fewer = before;
+      best_rate = rate;
+    }
+    destroy_sessions(&fewer);
+    use(load, runners, best);
+    CLEAVE_TRY(status);
   }
   return CLEAVE_OK;
 }
@@ -212,7 +278,7 @@ static cleave_status_t make_server(cleave_run_requests_t *requests, const cleave
   session.imperative = job->options->imperative;
   session.workers = (int32_t)job->options->workers;
   cleave_server_options_t options = {.size = sizeof options,
-                                     .sessions = (int32_t)requests->session_count,
+                                     .sessions = (int32_t)requests->sessions.count,
                                      .session = &session,
                                      .batch_limit = (int32_t)requests->batch_limit,
                                      .batch_window_us = (uint32_t)(requests->window_ms * 1e3)};
@@ -255,19 +321,17 @@ static cleave_status_t make_outputs(cleave_run_requests_t *requests, runner_t *r
 static cleave_status_t prepare(load_t *load, runner_t *runners, const cleave_job_t *job,
                                cleave_error_t *error) {
   cleave_run_requests_t *requests = load->requests;
-  int64_t count = runner_count(requests);
-  for (int64_t k = 0; k < count; k++) {
+  for (int64_t k = 0; k < runner_count(load); k++) {
     runners[k] = (runner_t){.load = load, .error = CLEAVE_ERROR_INIT};
   }
   if (requests->window != NULL) {
     CLEAVE_TRY(make_server(requests, job, error));
     return make_outputs(requests, runners, error);
   }
-  CLEAVE_TRY(make_sessions(requests, job, error));
-  for (int64_t k = 0; k < count; k++) {
-    runners[k].session = requests->sessions[k];
-  }
-  return CLEAVE_OK;
+  requests->joined = 1.0;
+  CLEAVE_TRY(make_sessions(&requests->sessions, job, error));
+  use(load, runners, &requests->sessions);
+  return requests->is_measured ? find_sessions(load, runners, job, error) : CLEAVE_OK;
 }
 
 /* Batches of several sizes come up first while all clients warm up. */
@@ -292,9 +356,12 @@ static cleave_status_t measure(load_t *load, runner_t *runners, cleave_error_t *
 
 cleave_status_t cleave_run_requests_run(cleave_run_requests_t *requests, cleave_job_t *job,
                                         cleave_error_t *error) {
-  load_t load = {.requests = requests, .inputs = &job->inputs, .lock = PTHREAD_MUTEX_INITIALIZER};
+  load_t load = {.requests = requests,
+                 .sessions = &requests->sessions,
+                 .inputs = &job->inputs,
+                 .lock = PTHREAD_MUTEX_INITIALIZER};
   cleave_status_t status = CLEAVE_OK;
-  int64_t count = runner_count(requests);
+  int64_t count = runner_count(&load);
   runner_t *runners = cleave_allocate_zeroed((size_t)count, sizeof *runners);
   load.asked = cleave_allocate_zeroed((size_t)requests->concurrency, sizeof *load.asked);
   requests->times = cleave_allocate_zeroed((size_t)requests->count, sizeof *requests->times);
@@ -312,10 +379,11 @@ cleanup:
   return status;
 }
 
-void cleave_run_requests_measured(cleave_run_requests_t *requests, double *times, double seconds) {
+void cleave_run_requests_measured(cleave_run_requests_t *requests, double *times, double seconds,
+                                  int64_t threads) {
   requests->times = times;
   requests->seconds = seconds;
-  requests->session_count = 1;
+  requests->sessions = (cleave_run_sessions_t){.count = 1, .threads = threads};
   requests->joined = 1.0;
   cleave_times_sort(times, (size_t)requests->count);
 }
@@ -323,14 +391,14 @@ void cleave_run_requests_measured(cleave_run_requests_t *requests, double *times
 int64_t cleave_run_requests_answers(const cleave_run_requests_t *requests) {
   return requests->count == 0       ? 0
          : requests->server != NULL ? requests->concurrency
-                                    : requests->session_count;
+                                    : requests->sessions.count;
 }
 
 cleave_status_t cleave_run_requests_output(const cleave_run_requests_t *requests, int64_t answer,
                                            uint32_t index, cleave_tensor_view_t *out_view,
                                            cleave_error_t *error) {
   if (requests->server == NULL) {
-    return cleave_session_output(requests->sessions[answer], index, out_view, error);
+    return cleave_session_output(requests->sessions.items[answer], index, out_view, error);
   }
   *out_view = cleave_tensor_view(requests->outputs[(size_t)answer * requests->output_count + index]);
   return CLEAVE_OK;
@@ -346,7 +414,7 @@ static double per_second(const cleave_run_requests_t *requests) {
   return requests->seconds > 0.0 ? (double)requests->count / requests->seconds : 0.0;
 }
 
-void cleave_run_requests_print(const cleave_run_requests_t *requests, int64_t threads) {
+void cleave_run_requests_print(const cleave_run_requests_t *requests) {
   const double shares[] = {0.5, 0.9, 0.99, 1.0};
   if (requests->count == 0) {
     return;
@@ -356,8 +424,8 @@ void cleave_run_requests_print(const cleave_run_requests_t *requests, int64_t th
                   "requests\tclients\tsessions\tthreads each\tper run\trequests/s\t"
                   "p50 ms\tp90 ms\tp99 ms\tmax ms\n");
   cleave_text_show(&rows, "%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%.1f\t%.1f", requests->count,
-                   requests->concurrency, requests->session_count, threads, requests->joined,
-                   per_second(requests));
+                   requests->concurrency, requests->sessions.count, requests->sessions.threads,
+                   requests->joined, per_second(requests));
   for (size_t k = 0; k < sizeof shares / sizeof shares[0]; k++) {
     char text[32];
     cleave_text_show(&rows, "\t%s", cleave_times_format(quantile(requests, shares[k]), text, sizeof text));
@@ -366,24 +434,22 @@ void cleave_run_requests_print(const cleave_run_requests_t *requests, int64_t th
   cleave_output_table(&rows, "rrrrrrrrrr");
 }
 
-json_t *cleave_run_requests_json(const cleave_run_requests_t *requests, int64_t threads) {
+json_t *cleave_run_requests_json(const cleave_run_requests_t *requests) {
   if (requests->count == 0) {
     return json_null();
   }
   return json_pack("{s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "count",
                    (json_int_t)requests->count, "concurrency", (json_int_t)requests->concurrency, "sessions",
-                   (json_int_t)requests->session_count, "threads", (json_int_t)threads, "batch_limit",
-                   (json_int_t)requests->batch_limit, "requests_per_run", requests->joined, "seconds",
-                   requests->seconds, "per_second", per_second(requests), "mean_ms",
+                   (json_int_t)requests->sessions.count, "threads", (json_int_t)requests->sessions.threads,
+                   "batch_limit", (json_int_t)requests->batch_limit, "requests_per_run", requests->joined,
+                   "seconds", requests->seconds, "per_second", per_second(requests), "mean_ms",
                    cleave_times_mean(requests->times, (size_t)requests->count), "p50_ms",
                    quantile(requests, 0.5), "p90_ms", quantile(requests, 0.9), "p99_ms",
                    quantile(requests, 0.99), "max_ms", quantile(requests, 1.0));
 }
 
 void cleave_run_requests_deinit(cleave_run_requests_t *requests) {
-  for (int64_t k = 1; requests->sessions != NULL && k < requests->session_count; k++) {
-    cleave_session_destroy(requests->sessions[k]);
-  }
+  destroy_sessions(&requests->sessions);
   for (size_t k = 0; requests->outputs != NULL && k < (size_t)requests->concurrency * requests->output_count;
        k++) {
     cleave_tensor_release(requests->outputs[k]);
@@ -391,6 +457,5 @@ void cleave_run_requests_deinit(cleave_run_requests_t *requests) {
   cleave_server_destroy(requests->server);
   cleave_model_release(requests->model);
   cleave_free((void *)requests->outputs);
-  cleave_free((void *)requests->sessions);
   cleave_free(requests->times);
 }

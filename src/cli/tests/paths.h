@@ -3,7 +3,7 @@
 #ifndef CLEAVE_CLI_FILES_PATHS_H
 #define CLEAVE_CLI_FILES_PATHS_H
 
-#include "base/array.h"
+#include "base/containers/array.h"
 
 enum { CLEAVE_PATHS_MAX_DEPTH = 16 };
 

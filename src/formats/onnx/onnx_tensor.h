@@ -4,7 +4,7 @@
 #ifndef CLEAVE_FORMATS_ONNX_ONNX_TENSOR_H
 #define CLEAVE_FORMATS_ONNX_ONNX_TENSOR_H
 
-#include "base/array.h"
+#include "base/containers/array.h"
 #include "formats/protobuf.h"
 #include "tensor/tensor.h"
 

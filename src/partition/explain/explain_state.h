@@ -10,7 +10,7 @@
 #ifndef CLEAVE_PARTITION_EXPLAIN_EXPLAIN_STATE_H
 #define CLEAVE_PARTITION_EXPLAIN_EXPLAIN_STATE_H
 
-#include "graph/contraction.h"
+#include "graph/contraction/contraction.h"
 #include "partition/explain/explain.h"
 #include "partition/match/match.h"
 

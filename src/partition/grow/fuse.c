@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/heap.h"
-#include "base/key_set.h"
+#include "base/containers/heap.h"
+#include "base/containers/key_set.h"
 #include "partition/grow/partitioner.h"
 #include "system/clock.h"
 

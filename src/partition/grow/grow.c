@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "base/numbers.h"
+#include "base/containers/numbers.h"
 #include "partition/grow/partitioner.h"
 #include "partition/pattern/pattern_test.h"
 

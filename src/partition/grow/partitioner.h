@@ -3,7 +3,7 @@
 #ifndef CLEAVE_PARTITION_GROW_PARTITIONER_H
 #define CLEAVE_PARTITION_GROW_PARTITIONER_H
 
-#include "graph/contraction.h"
+#include "graph/contraction/contraction.h"
 #include "partition/grow/boundary_log.h"
 #include "partition/grow/partition.h"
 #include "partition/match/match.h"

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "base/numbers.h"
+#include "base/containers/numbers.h"
 #include "partition/grow/partitioner.h"
 
 typedef struct search {

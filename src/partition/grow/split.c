@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/numbers.h"
+#include "base/containers/numbers.h"
 #include "partition/grow/partitioner.h"
 
 typedef struct placed {

@@ -13,7 +13,7 @@
 #ifndef CLEAVE_PARTITION_MATCH_MATCH_H
 #define CLEAVE_PARTITION_MATCH_MATCH_H
 
-#include "graph/contraction.h"
+#include "graph/contraction/contraction.h"
 #include "partition/pattern/ruleset.h"
 
 typedef struct cleave_matcher cleave_matcher_t;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/numbers.h"
+#include "base/containers/numbers.h"
 #include "partition/match/match_state.h"
 
 enum { NOT_SEEN = 0, CAN_OCCUR = 1, CANNOT_OCCUR = 2, IS_ADDED = 4 };

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
+#include "base/containers/numbers.h"
 #include "base/hash.h"
-#include "base/numbers.h"
 #include "partition/match/match_state.h"
 
 static bool is_matched(const cleave_matcher_t *m, cleave_node_t node) {

@@ -3,7 +3,7 @@
 #ifndef CLEAVE_PARTITION_MATCH_MATCH_STATE_H
 #define CLEAVE_PARTITION_MATCH_MATCH_STATE_H
 
-#include "base/key_set.h"
+#include "base/containers/key_set.h"
 #include "partition/match/match.h"
 #include "partition/pattern/pattern_path.h"
 

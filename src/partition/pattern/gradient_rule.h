@@ -5,7 +5,7 @@
 #ifndef CLEAVE_PARTITION_PATTERN_GRADIENT_RULE_H
 #define CLEAVE_PARTITION_PATTERN_GRADIENT_RULE_H
 
-#include "base/array.h"
+#include "base/containers/array.h"
 #include "graph/graph.h"
 
 /* Changes a graph and logs each change (partition/rewrite/editor.h). */

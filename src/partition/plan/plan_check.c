@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/array.h"
+#include "base/containers/array.h"
 #include "partition/plan/plan.h"
 
 typedef struct checker {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/array.h"
+#include "base/containers/array.h"
 #include "base/show.h"
 #include "partition/plan_diff/plan_diff.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/numbers.h"
+#include "base/containers/numbers.h"
 #include "partition/plan_diff/plan_diff.h"
 
 typedef struct tie {

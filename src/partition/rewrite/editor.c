@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/numbers.h"
+#include "base/containers/numbers.h"
 #include "graph/order.h"
 
 enum { NAME_SIZE = 160 };

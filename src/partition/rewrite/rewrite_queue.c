@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/heap.h"
+#include "base/containers/heap.h"
 #include "partition/rewrite/rewrite_state.h"
 
 void cleave_rewrite_queue_clear(cleave_rewrite_queue_t *queue) {

@@ -3,8 +3,8 @@
 #ifndef CLEAVE_PARTITION_REWRITE_REWRITE_STATE_H
 #define CLEAVE_PARTITION_REWRITE_REWRITE_STATE_H
 
-#include "base/key_set.h"
-#include "graph/contraction.h"
+#include "base/containers/key_set.h"
+#include "graph/contraction/contraction.h"
 #include "partition/match/match.h"
 #include "partition/rewrite/transform.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/numbers.h"
+#include "base/containers/numbers.h"
 #include "graph/clone.h"
 #include "graph/compare/same_structure.h"
 #include "graph/compare/structural_hash.h"

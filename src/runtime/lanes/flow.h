@@ -8,7 +8,7 @@
 #ifndef CLEAVE_RUNTIME_LANES_FLOW_H
 #define CLEAVE_RUNTIME_LANES_FLOW_H
 
-#include "base/array.h"
+#include "base/containers/array.h"
 #include "cleave/engine.h"
 
 /* lanes.c: The order of steps that run side by side. Steps have numbers in the order of the list, which is a

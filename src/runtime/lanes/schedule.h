@@ -6,7 +6,7 @@
 #ifndef CLEAVE_RUNTIME_LANES_SCHEDULE_H
 #define CLEAVE_RUNTIME_LANES_SCHEDULE_H
 
-#include "base/array.h"
+#include "base/containers/array.h"
 
 /* What is computed in one piece: a region, or a node. */
 typedef struct cleave_unit {

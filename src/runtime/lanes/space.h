@@ -7,7 +7,7 @@
 #ifndef CLEAVE_RUNTIME_LANES_SPACE_H
 #define CLEAVE_RUNTIME_LANES_SPACE_H
 
-#include "base/array.h"
+#include "base/containers/array.h"
 
 typedef struct cleave_hole {
   size_t offset;

@@ -8,7 +8,7 @@
 #define CLEAVE_SCRIPT_BUILDER_BUILDER_H
 
 #include "base/arena.h"
-#include "base/array.h"
+#include "base/containers/array.h"
 #include "ops/context/infer_context.h"
 #include "partition/rewrite/editor.h"
 #include "script/state/script.h"

@@ -3,7 +3,7 @@
 #ifndef CLEAVE_TOOLS_PROFILE_PROFILE_H
 #define CLEAVE_TOOLS_PROFILE_PROFILE_H
 
-#include "base/array.h"
+#include "base/containers/array.h"
 #include "runtime/session/session.h"
 
 /* One line of the summary: a fusion, or an operator outside of fusions, with all places it occurs in. */

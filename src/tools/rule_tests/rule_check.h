@@ -13,7 +13,7 @@
 #define CLEAVE_TOOLS_RULE_TESTS_RULE_CHECK_H
 
 #include "base/arena.h"
-#include "base/array.h"
+#include "base/containers/array.h"
 #include "base/text.h"
 #include "partition/plan/plan.h"
 #include "runtime/model/rule_list.h"

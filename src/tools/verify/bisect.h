@@ -9,7 +9,7 @@
 #ifndef CLEAVE_TOOLS_VERIFY_BISECT_H
 #define CLEAVE_TOOLS_VERIFY_BISECT_H
 
-#include "base/array.h"
+#include "base/containers/array.h"
 #include "base/text.h"
 #include "runtime/model/rule_list.h"
 

@@ -4,7 +4,7 @@
 #ifndef CLEAVE_TRAIN_NODES_FORM_H
 #define CLEAVE_TRAIN_NODES_FORM_H
 
-#include "base/array.h"
+#include "base/containers/array.h"
 #include "graph/graph.h"
 
 /* A running mean or variance: a constant of the model that training replaces. */

@@ -15,9 +15,13 @@ models=$source/examples/models
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 names=
+running=0
 
-# partitioned NAME ARGUMENTS...: the regions of a model, in the background: models of many weights take seconds.
+# partitioned NAME ARGUMENTS...: the regions of a model, in the background: models of many weights take seconds, and
+# gigabytes; there are as many at a time as processors.
 partitioned() {
+  [ "$running" -lt "$(nproc)" ] || { wait; running=0; }
+  running=$((running + 1))
   names="$names $1"
   name=$1
   shift

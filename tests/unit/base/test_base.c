@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "base/array.h"
+#include "base/containers/array.h"
+#include "base/containers/heap.h"
+#include "base/containers/key_set.h"
 #include "base/hash.h"
-#include "base/heap.h"
-#include "base/key_set.h"
 #include "base/show.h"
 #include "base/text.h"
 #include "system/file.h"

@@ -2,7 +2,7 @@
 // Contraction: single sets by hand, then random contractions and dissolutions against brute force; the order
 // list under insertions at one place.
 
-#include "graph/contraction.h"
+#include "graph/contraction/contraction.h"
 
 #include "plan_case.h"
 #include "random_case.h"

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of kernels/matrix.
+#include <math.h>
+
+#include "onednn/emit/emit.h"
+#include "onednn/product/product.h"
+
+/* Is the first post a sum with a tensor of the result's shape? `sum` is that tensor, in the result's layout.
+ */
+static cleave_status_t take_sum(onednn_plan_t *plan, const onednn_matrix_request_t *request, bool *taken,
+                                onednn_tensor_t *sum) {
+  const onednn_post_t *post = request->posts;
+  onednn_shape_t shape = onednn_layout_shape(&request->result);
+  onednn_shape_t mapped;
+  *taken = false;
+  if (request->post_count == 0 || post->kind != ONEDNN_POST_BINARY || post->algorithm != dnnl_binary_add) {
+    return CLEAVE_OK;
+  }
+  onednn_shape_t own = onednn_plan_shape(plan, post->operand);
+  if (!onednn_broadcast_shape(&own, &request->shape, &shape, &mapped) ||
+      !onednn_shape_equal(&mapped, &shape)) {
+    return CLEAVE_OK;
+  }
+  *taken = true;
+  ONEDNN_TRY(onednn_plan_fetch(plan, post->operand, sum));
+  ONEDNN_TRY(onednn_plan_reshape(plan, sum, &shape, sum));
+  return onednn_plan_convert(plan, sum, &request->result, sum);
+}
+
+/* Bounds by Relu and Clip; false: the post is another one. */
+static bool take_bounds(const onednn_post_t *post, kernel_matrix_t *matrix) {
+  bool is_relu = post->algorithm == dnnl_eltwise_relu && post->alpha == 0.0F;
+  bool is_clip = post->algorithm == dnnl_eltwise_clip && post->alpha <= post->beta;
+  if (post->kind != ONEDNN_POST_ELTWISE || (!is_relu && !is_clip)) {
+    return false;
+  }
+  matrix->low = is_relu ? 0.0F : post->alpha;
+  matrix->high = is_relu ? INFINITY : post->beta;
+  return true;
+}
+
+cleave_status_t onednn_emit_matrix(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                   const onednn_matrix_request_t *request) {
+  onednn_matrix_loop_t *context = kernel_arena_allocate(plan->arena, 1, sizeof(*context));
+  if (context == NULL) {
+    return onednn_plan_out_of_memory(plan);
+  }
+  *context = (onednn_matrix_loop_t){.narrow = {.matrix = request->matrix},
+                                    .is_narrow = request->narrow != NULL,
+                                    .has_bias = request->has_bias};
+  if (context->is_narrow) {
+    context->narrow = *request->narrow;
+  }
+  kernel_matrix_t *matrix = &context->narrow.matrix;
+  onednn_argument_t arguments[6] = {{.name = DNNL_ARG_SRC, .tensor = request->source},
+                                    {.name = DNNL_ARG_WEIGHTS}};
+  onednn_tensor_t sum;
+  onednn_tensor_t result;
+  uint32_t count = 2;
+  matrix->low = -INFINITY;
+  matrix->high = INFINITY;
+  if (context->is_narrow) {
+    arguments[1].tensor = request->weights;
+  } else {
+    onednn_shape_t weights = onednn_layout_shape(&request->weights.layout);
+    onednn_layout_t panels = onednn_layout_panels(&weights);
+    ONEDNN_TRY(onednn_plan_convert(plan, &request->weights, &panels, &arguments[1].tensor));
+  }
+  if (request->has_bias) {
+    arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_BIAS, .tensor = request->bias};
+  }
+  ONEDNN_TRY(take_sum(plan, request, &context->has_sum, &sum));
+  uint32_t taken = context->has_sum ? 1 : 0;
+  if (context->has_sum) {
+    arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_SRC_1, .tensor = sum};
+  }
+  if (context->is_narrow) {
+    arguments[count].name = DNNL_ARG_SCRATCHPAD;
+    onednn_plan_scratch(plan,
+                        onednn_round_up((size_t)kernel_narrow_sum_count(&context->narrow) * sizeof(float)),
+                        &arguments[count++].tensor);
+  }
+  if (taken < request->post_count && take_bounds(&request->posts[taken], matrix)) {
+    taken++;
+  }
+  bool is_whole = taken == request->post_count;
+  ONEDNN_TRY(
+      onednn_plan_make(plan, is_whole ? kernel->output : CLEAVE_INDEX_NONE, &request->result, &result));
+  arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_DST, .tensor = result};
+  matrix->y_stride = result.layout.format_desc.blocking.strides[0];
+  matrix->sum_stride = context->has_sum ? sum.layout.format_desc.blocking.strides[0] : 0;
+  const onednn_loop_t loop = {.run = onednn_loop_matrix,
+                              .rank = (int32_t)count,
+                              .context = context,
+                              .context_bytes = sizeof(*context)};
+  ONEDNN_TRY(onednn_plan_loop(plan, &loop, arguments, count, kernel->node, request->label));
+  ONEDNN_TRY(onednn_plan_reshape(plan, &result, &request->shape, &result));
+  return onednn_emit_chain(plan, &result, request->posts + taken, request->post_count - taken, kernel->node,
+                           kernel->output);
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// MatMul and Gemm as oneDNN matmul. A right-hand side that is one matrix makes the left-hand side one tall
+// matrix; a constant one is scaled and packed while compiling. Batched products read transposed operands and
+// write transposed results through strides. Products of rank 3 get a leading one: oneDNN's fast kernels know
+// strided batches in rank 4 only.
+#include "onednn/emit/emit.h"
+#include "onednn/product/product.h"
+
+#include <string.h>
+
+#include "kernels/instructions.h"
+
+typedef struct product_context {
+  onednn_layout_t source;
+  onednn_layout_t weights;
+  onednn_layout_t bias;
+  bool has_bias;
+  onednn_tensor_t source_tensor;
+  onednn_tensor_t weights_tensor;
+  onednn_tensor_t bias_tensor;
+} product_context_t;
+
+static dnnl_status_t describe(void *opaque, dnnl_engine_t engine, const_dnnl_primitive_attr_t attributes,
+                              const onednn_layout_t *result, dnnl_primitive_desc_t *out) {
+  const product_context_t *context = opaque;
+  const onednn_operands_t operands = {.source = &context->source,
+                                      .weights = &context->weights,
+                                      .bias = context->has_bias ? &context->bias : NULL,
+                                      .result = result};
+  const onednn_maker_t maker = {.engine = engine, .attributes = attributes, .out = out};
+  return onednn_make_matmul(&maker, &operands);
+}
+
+static cleave_status_t arguments(onednn_plan_t *plan, void *opaque, const_dnnl_primitive_desc_t description,
+                                 onednn_argument_t *out, uint32_t *count) {
+  product_context_t *context = opaque;
+  const onednn_tensor_t *const tensors[] = {&context->source_tensor, &context->weights_tensor,
+                                            context->has_bias ? &context->bias_tensor : NULL};
+  return onednn_plan_operands(plan, description, tensors, out, count);
+}
+
+// What it takes to multiply every column of constant weights by its scale.
+typedef struct scaling {
+  const cleave_value_view_t *weights;
+  onednn_shape_t shape;
+  bool transposed;
+  const float *scale;
+} scaling_t;
+
+static void fill_scaled(const void *opaque, float *data) {
+  const scaling_t *scaling = opaque;
+  const onednn_shape_t *shape = &scaling->shape;
+  int64_t count = onednn_shape_count(shape);
+  int64_t inner = shape->dims[shape->rank - 1];
+  onednn_floats(scaling->weights, data, (size_t)count);
+  for (int64_t row = 0; row < count / inner; row++) {
+    for (int64_t column = 0; column < inner; column++) {
+      float factor =
+          shape->rank == 1 ? scaling->scale[0] : scaling->scale[scaling->transposed ? row : column];
+      data[row * inner + column] *= factor;
+    }
+  }
+}
+
+// The weights with every column multiplied by its scale, in the model's order (transposed or not); made when
+// they are packed. `columns` is the number of scales.
+static cleave_status_t scale_weights(onednn_plan_t *plan, uint32_t value, bool transposed, const float *scale,
+                                     int64_t columns, onednn_tensor_t *out) {
+  const cleave_value_view_t *weights = &plan->region->values[value];
+  scaling_t *scaling = kernel_arena_allocate(plan->arena, 1, sizeof(*scaling));
+  if (scaling == NULL) {
+    return kernel_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while packing weights");
+  }
+  *scaling = (scaling_t){
+      .weights = weights, .shape = onednn_plan_shape(plan, value), .transposed = transposed, .scale = scale};
+  onednn_layout_t layout = onednn_layout_plain(&scaling->shape);
+  onednn_content_t content = onednn_content_of(weights);
+  content = onednn_content_mix(&content, scale, (size_t)columns * sizeof(float));
+  content = onednn_content_mix(&content, &transposed, sizeof(transposed));
+  ONEDNN_TRY(onednn_plan_lazy(plan, &layout, &content, fill_scaled, scaling, out));
+  plan->buffers[out->buffer].source = weights;
+  return CLEAVE_OK;
+}
+
+// The strides were what oneDNN has no fast code for: plain layouts for everything, in a type of which at
+// least the reference code can do all.
+static cleave_status_t fit_plain(onednn_plan_t *plan, const onednn_product_t *product, bool constant,
+                                 onednn_request_t *request, product_context_t *context,
+                                 onednn_fitted_t *fitted) {
+  ONEDNN_TRY(onednn_plan_plain(plan, &context->source_tensor, &context->source_tensor));
+  ONEDNN_TRY(onednn_plan_typed(plan, &context->source_tensor, dnnl_f32, &context->source_tensor));
+  context->source = context->source_tensor.layout;
+  if (constant) {
+    context->weights = onednn_layout_any(&product->b);
+  } else {
+    ONEDNN_TRY(onednn_plan_plain(plan, &context->weights_tensor, &context->weights_tensor));
+    ONEDNN_TRY(onednn_plan_typed(plan, &context->weights_tensor, dnnl_f32, &context->weights_tensor));
+    context->weights = context->weights_tensor.layout;
+  }
+  request->result = onednn_layout_plain(&product->kernel);
+  return onednn_fit(plan, request, ONEDNN_FIT_ALWAYS, fitted);
+}
+
+static cleave_status_t run(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                           const onednn_product_t *product, const onednn_folding_t *folding,
+                           product_context_t *context) {
+  onednn_post_t posts[ONEDNN_MAX_POSTS + 1];
+  uint32_t count = 0;
+  bool constant = onednn_plan_is_constant(plan, &context->weights_tensor);
+  if (!constant && kernel->input_scale != 1.0F) {
+    posts[count++] = (onednn_post_t){.kind = ONEDNN_POST_ELTWISE,
+                                     .algorithm = dnnl_eltwise_linear,
+                                     .alpha = kernel->input_scale,
+                                     .operand = CLEAVE_INDEX_NONE,
+                                     .node = kernel->node};
+  }
+  uint32_t left = kernel->post_count - folding->posts;
+  memcpy(posts + count, kernel->posts + folding->posts, left * sizeof(onednn_post_t));
+  count += left;
+  onednn_request_t request = {
+      .what = "matmul",
+      .node = kernel->node,
+      .describe = describe,
+      .arguments = arguments,
+      .context = context,
+      .posts = posts,
+      .post_count = count,
+      .shape = product->result,
+      .kernel_shape = product->kernel,
+      .result = onednn_product_result(plan, kernel, product, onednn_plan_stores(plan, kernel->output)),
+      .value = kernel->output,
+      .sources = {&context->source_tensor, &context->weights_tensor},
+      .can_sum = true};
+  onednn_fitted_t fitted;
+  context->source = context->source_tensor.layout;
+  context->weights = constant ? onednn_layout_any(&product->b) : context->weights_tensor.layout;
+  context->weights = onednn_layout_typed(&context->weights, onednn_plan_computes(plan));
+  ONEDNN_TRY(onednn_fit(plan, &request, ONEDNN_FIT_FAST, &fitted));
+  if (fitted.declined) {
+    ONEDNN_TRY(fit_plain(plan, product, constant, &request, context, &fitted));
+  }
+  return onednn_emit_rest(plan, &request, &fitted, kernel->output);
+}
+
+// Few rows by a loop of our own, which reads the weights once, where they lie if the model has them
+// transposed.
+static cleave_status_t run_few_rows(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                    const onednn_product_t *product, const onednn_folding_t *folding,
+                                    product_context_t *context) {
+  int64_t rows = product->a.dims[0];
+  int64_t depth = product->a.dims[1];
+  int64_t columns = product->b.dims[1];
+  onednn_layout_t transposed = onednn_layout_strided(&product->b, (const int64_t[]){1, depth});
+  onednn_layout_t plain = onednn_layout_plain(&product->kernel);
+  onednn_tensor_t result;
+  onednn_argument_t arguments[4] = {{.name = DNNL_ARG_SRC}, {.name = DNNL_ARG_WEIGHTS}};
+  uint32_t count = 2;
+  ONEDNN_TRY(onednn_plan_plain(plan, &context->source_tensor, &arguments[0].tensor));
+  arguments[1].tensor.layout = transposed;
+  ONEDNN_TRY(onednn_plan_convert(plan, &context->weights_tensor, &transposed, &arguments[1].tensor));
+  if (context->has_bias) {
+    arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_BIAS, .tensor = context->bias_tensor};
+  }
+  bool is_last = kernel->post_count == folding->posts;
+  ONEDNN_TRY(onednn_plan_make(plan, is_last ? kernel->output : CLEAVE_INDEX_NONE, &plain, &result));
+  arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_DST, .tensor = result};
+  const onednn_loop_t loop = {
+      .run = onednn_loop_product, .rank = (int32_t)count, .dims = {rows, columns, depth}};
+  ONEDNN_TRY(onednn_plan_loop(plan, &loop, arguments, count, kernel->node, "matmul loop"));
+  ONEDNN_TRY(onednn_plan_reshape(plan, &result, &product->result, &result));
+  return onednn_emit_chain(plan, &result, kernel->posts + folding->posts, kernel->post_count - folding->posts,
+                           kernel->node, kernel->output);
+}
+
+// By tiles of our own, for which weights are packed as [N, 1, K].
+static cleave_status_t run_matrix(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                  const onednn_product_t *product, const onednn_folding_t *folding,
+                                  const product_context_t *context) {
+  static const int32_t swap[2] = {1, 0};
+  const onednn_shape_t panels = {.rank = 3, .dims = {product->b.dims[1], 1, product->b.dims[0]}};
+  onednn_matrix_request_t request = {.matrix = {.rows = product->a.dims[0],
+                                                .columns = product->b.dims[1],
+                                                .depth = product->a.dims[1],
+                                                .x_stride = product->a.dims[1]},
+                                     .weights = context->weights_tensor,
+                                     .bias = context->bias_tensor,
+                                     .has_bias = context->has_bias,
+                                     .shape = product->result,
+                                     .result = onednn_product_result(plan, kernel, product, dnnl_f32),
+                                     .posts = kernel->posts + folding->posts,
+                                     .post_count = kernel->post_count - folding->posts,
+                                     .label = "matmul tiles"};
+  ONEDNN_TRY(onednn_plan_plain(plan, &context->source_tensor, &request.source));
+  if (!onednn_layout_is_strided(&request.result) || request.result.format_desc.blocking.strides[1] != 1) {
+    request.result = onednn_layout_plain(&product->kernel);
+  }
+  if (!onednn_layout_transpose(&context->weights_tensor.layout, swap, &request.weights.layout)) {
+    return kernel_fail(plan->message, CLEAVE_ERROR_INTERNAL, "a matrix cannot be transposed");
+  }
+  ONEDNN_TRY(onednn_plan_reshape(plan, &request.weights, &panels, &request.weights));
+  return onednn_emit_matrix(plan, kernel, &request);
+}
+
+cleave_status_t onednn_emit_product(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
+  const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
+  bool gemm = onednn_node_is(node, "Gemm");
+  bool flip_a = gemm && cleave_view_int(node, "transA", 0) != 0;
+  bool flip_b = gemm && cleave_view_int(node, "transB", 0) != 0;
+  bool constant = onednn_is_constant(&plan->region->values[kernel->weights]);
+  product_context_t context = {.has_bias = false};
+  onednn_product_t product = {.tall = false};
+  onednn_tensor_t a;
+  onednn_tensor_t b;
+  onednn_folding_t folding;
+  ONEDNN_TRY(onednn_plan_stored(plan, kernel->source, &a));
+  ONEDNN_TRY(onednn_plan_stored(plan, kernel->weights, &b));
+  ONEDNN_TRY(onednn_product_matrix(plan, &a, flip_a, false, &a));
+  product.result = onednn_plan_shape(plan, node->outputs[0]);
+  onednn_tensor_t b_matrix;
+  ONEDNN_TRY(onednn_product_matrix(plan, &b, flip_b, true, &b_matrix));
+  product.a = onednn_layout_shape(&a.layout);
+  product.b = onednn_layout_shape(&b_matrix.layout);
+  ONEDNN_TRY(onednn_product_check(plan, node, &product));
+  ONEDNN_TRY(onednn_product_fold(plan, kernel, &product, constant, &folding));
+  if (constant && folding.scaled) {
+    ONEDNN_TRY(
+        scale_weights(plan, kernel->weights, flip_b, folding.scale, onednn_product_last(&product.b, 1), &b));
+    ONEDNN_TRY(onednn_product_matrix(plan, &b, flip_b, true, &b_matrix));
+  }
+  onednn_product_shapes(plan, kernel, &product);
+  dnnl_data_type_t type = onednn_plan_computes(plan);
+  ONEDNN_TRY(onednn_product_operand(plan, &a, type, &product.a, &context.source_tensor));
+  if (constant) {
+    ONEDNN_TRY(onednn_plan_reshape(plan, &b_matrix, &product.b, &context.weights_tensor));
+  } else {
+    ONEDNN_TRY(onednn_product_operand(plan, &b_matrix, type, &product.b, &context.weights_tensor));
+  }
+  context.has_bias = folding.shifted;
+  if (context.has_bias) {
+    ONEDNN_TRY(onednn_product_bias(plan, &product, &folding, &context.bias_tensor));
+    context.bias = context.bias_tensor.layout;
+  }
+  // Packed weights are read faster; those that the model has transposed need no copy.
+  bool is_few =
+      product.a.dims[0] <= ONEDNN_FEW_ROWS && (flip_b || kernel_instructions(KERNEL_AVX512) == KERNEL_PLAIN);
+  if (constant && type == dnnl_f32 && product.tall && is_few) {
+    return run_few_rows(plan, kernel, &product, &folding, &context);
+  }
+  if (constant && type == dnnl_f32 && product.tall && kernel_matrix_runs_here()) {
+    return run_matrix(plan, kernel, &product, &folding, &context);
+  }
+  return run(plan, kernel, &product, &folding, &context);
+}
