@@ -103,7 +103,7 @@ uint32_t kernel_inplace(const kernel_plan_t *plan, const int64_t *dims, const ke
 static kernel_worker_t make_worker(const run_t *run, int64_t share) {
   const kernel_plan_t *plan = run->plan;
   unsigned char *memory = (unsigned char *)run->call->scratch + (size_t)share * run->share_bytes;
-  kernel_worker_t worker = {.plan = plan, .call = run->call, .space = run->space};
+  kernel_worker_t worker = {.plan = plan, .call = run->call, .space = run->space, .batch = 1};
   worker.cells = (kernel_cell_t *)(void *)memory;
   worker.expanded = worker.cells + plan->program.value_count;
   memory += round_up((size_t)plan->program.value_count * 2 * sizeof(kernel_cell_t));

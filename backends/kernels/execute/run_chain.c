@@ -5,10 +5,7 @@
 
 #include "kernels/execute/worker.h"
 
-enum {
-  MAX_LINKS = 32 * 3 + 2 + 2 * KERNEL_MAX_TENSORS,
-  FETCHED_ELEMENTS = 1 << 19, /* spaces of as many do not fit into the cache of one processor */
-};
+enum { MAX_LINKS = 32 * 3 + 2 + 2 * KERNEL_MAX_TENSORS };
 
 typedef struct builder {
   kernel_worker_t *worker;
@@ -152,10 +149,10 @@ static void add_result(builder_t *builder, const kernel_step_t *step) {
   kernel_cell_t cell = {.data = slot};
   int64_t moves = 0;
   if (worker->plan->kept[step->value] != KERNEL_NO_SLOT) {
-    bool is_output = kernel_worker_kept_output(worker, step->value) != NULL;
+    bool is_moved = kernel_worker_kept_output(worker, step->value) != NULL || worker->batch > 1;
     cell = kernel_worker_read(worker, step->value, false);
-    add_store(builder, builder->loops->store, cell.data, is_output);
-    moves = is_output ? row_bytes : 0;
+    add_store(builder, builder->loops->store, cell.data, is_moved);
+    moves = is_moved ? row_bytes : 0;
   } else if (output == NULL) {
     if (step->is_read) {
       add_store(builder, builder->loops->store, slot, false);
@@ -215,7 +212,7 @@ static void add_fetches(builder_t *builder, const kernel_step_t *first) {
   kernel_worker_t *worker = builder->worker;
   const kernel_space_t *space = worker->space;
   const kernel_program_t *program = &worker->plan->program;
-  if (worker->fetched == worker->fetchers || space->total < FETCHED_ELEMENTS ||
+  if (worker->fetched == worker->fetchers || space->total < KERNEL_FETCHED_ELEMENTS ||
       (space->group == 0 && !worker->plan->fetches) ||
       (worker->are_costly && !kernel_chain_is_costly(worker->plan, first))) {
     return;
@@ -228,7 +225,8 @@ static void add_fetches(builder_t *builder, const kernel_step_t *first) {
   bool claims = worker->plan->fetches &&
                 (space->group > 1 ||
                  (space->group == 1 && (size_t)space->total * sizeof(float) <= KERNEL_STREAM_BYTES));
-  int64_t claimed = builder->moves != NULL ? worker->begin + worker->count : worker->begin;
+  int64_t next = worker->begin + worker->count * (builder->moves != NULL ? worker->batch : 1);
+  int64_t claimed = builder->moves != NULL ? next : worker->begin;
   for (uint32_t k = 0; k < program->output_count && claims; k++) {
     if (worker->call->outputs[k] != NULL && program->outputs[k].dtype == CLEAVE_DTYPE_F32 &&
         number++ % worker->fetchers == share) {
@@ -237,20 +235,47 @@ static void add_fetches(builder_t *builder, const kernel_step_t *first) {
   }
   for (uint32_t k = 0; k < program->input_count; k++) {
     if (space->flat[k] && program->inputs[k].dtype == CLEAVE_DTYPE_F32 &&
-        worker->begin + 2 * worker->count <= space->total && number++ % worker->fetchers == share) {
-      add_fetch(builder, builder->loops->fetch, worker->call->inputs[k].data, worker->begin + worker->count);
+        next + worker->count <= space->total && number++ % worker->fetchers == share) {
+      add_fetch(builder, builder->loops->fetch, worker->call->inputs[k].data, next);
     }
   }
 }
 
+/* Are these all the links that do more than to fetch? */
+static bool is_whole(const kernel_chain_loops_t *loops, const kernel_whole_chain_t *chain,
+                     const kernel_link_t *links) {
+  uint32_t k = 0;
+  while (k < KERNEL_WHOLE_LINKS && chain->links[k] != NULL && links[k].run == chain->links[k]) {
+    k++;
+  }
+  if (k == 0 || (k < KERNEL_WHOLE_LINKS && chain->links[k] != NULL)) {
+    return false;
+  }
+  while (links[k].run == loops->fetch || links[k].run == loops->claim) {
+    k++;
+  }
+  return links[k].run == loops->end;
+}
+
+/* The loop that goes through these links. */
+static kernel_chain_run_t find_run(const kernel_chain_loops_t *loops, const kernel_link_t *links) {
+  for (uint32_t k = 0; k < KERNEL_WHOLE_CHAINS; k++) {
+    if (is_whole(loops, &loops->whole[k], links)) {
+      return loops->whole[k].run;
+    }
+  }
+  return loops->run;
+}
+
 static void run_links(builder_t *builder) {
   const kernel_worker_t *worker = builder->worker;
+  kernel_chain_run_t run = find_run(builder->loops, builder->links);
   if (!builder->has_rows) {
-    builder->loops->run(builder->links, worker->count);
+    run(builder->links, worker->count);
     return;
   }
   for (int64_t row = 0; row < worker->row_count; row++) {
-    builder->loops->run(builder->links, worker->space->row_length);
+    run(builder->links, worker->space->row_length);
     for (uint32_t k = 0; k < builder->count; k++) {
       builder->links[k].data += builder->links[k].row_step;
     }
@@ -318,7 +343,7 @@ void kernel_worker_chain(kernel_worker_t *worker, const kernel_step_t *first) {
 }
 
 bool kernel_worker_make_chain(kernel_worker_t *worker, const kernel_step_t *first, int64_t *moves,
-                              kernel_link_t *links, uint32_t *out_count) {
+                              kernel_link_t *links, uint32_t *out_count, kernel_chain_run_t *out_run) {
   *out_count = 0;
   if (is_single(worker, first)) {
     return false;
@@ -326,5 +351,6 @@ bool kernel_worker_make_chain(kernel_worker_t *worker, const kernel_step_t *firs
   builder_t builder = {.worker = worker, .loops = worker->plan->loops->chain, .links = links, .moves = moves};
   build(&builder, first, first + first->chain, false);
   *out_count = builder.count;
+  *out_run = find_run(builder.loops, links);
   return !builder.has_failed;
 }

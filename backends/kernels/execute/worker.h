@@ -9,8 +9,9 @@
 #include "kernels/execute/space.h"
 
 enum {
-  KERNEL_STREAM_BYTES = 1 << 25
-}; /* an output that is larger would push everything else out of the caches */
+  KERNEL_STREAM_BYTES = 1 << 25, /* an output that is larger would push everything else out of the caches */
+  KERNEL_FETCHED_ELEMENTS = 1 << 19, /* spaces of as many do not fit into the cache of one processor */
+};
 
 typedef struct kernel_cell {
   unsigned char *data;
@@ -33,6 +34,7 @@ typedef struct kernel_worker {
   uint64_t repeated;      /* inputs that are there: bits */
   unsigned char *kept;
   size_t kept_bytes; /* of each kept value */
+  int64_t batch;     /* of calls that are made once: rows that go through a phase together */
   int64_t row;       /* first row of the group */
   int64_t row_count;
   int64_t begin;  /* of the tile, in the space */
@@ -77,10 +79,11 @@ void kernel_worker_apply(kernel_worker_t *worker, const kernel_step_t *step, boo
 void kernel_worker_chain(kernel_worker_t *worker, const kernel_step_t *first);
 
 /* The same without running it: links for the row that cells show, each with the bytes by which it moves to
- * the next row. `moves` has these bytes per value, and gets those of what the chain makes. False: there are
- * no such links. */
+ * the next row, and what goes through them. `moves` has these bytes per value, and gets those of what the
+ * chain makes. False: there are no such links. */
 CLEAVE_MUST_USE bool kernel_worker_make_chain(kernel_worker_t *worker, const kernel_step_t *first,
-                                              int64_t *moves, kernel_link_t *links, uint32_t *out_count);
+                                              int64_t *moves, kernel_link_t *links, uint32_t *out_count,
+                                              kernel_chain_run_t *out_run);
 
 /* Any other step; those of a tile with the chains among them, at `begin`. */
 void kernel_worker_step(kernel_worker_t *worker, const kernel_step_t *step, bool is_row_step);
@@ -95,9 +98,12 @@ void kernel_worker_bound(const kernel_worker_t *worker, const kernel_phase_t *ph
 /* The loops of a value that is a reduction. */
 const kernel_reduce_t *kernel_worker_reduction(const kernel_worker_t *worker, uint32_t value);
 
-/* Items of the space that are groups of rows, from `begin` to before `end`. `worker->made` is memory for
- * that. */
+/* Items of the space that are groups of rows, from `begin` to before `end`. */
 void kernel_worker_rows(kernel_worker_t *worker, int64_t begin, int64_t end);
+/* One of them, phase by phase. */
+void kernel_worker_group(kernel_worker_t *worker, int64_t item);
+/* Those that are one row each, if rows go one by one; `worker->made` is memory for that. */
+void kernel_worker_calls(kernel_worker_t *worker, int64_t begin, int64_t end);
 size_t kernel_made_bytes(const kernel_plan_t *plan);
 
 #endif /* CLEAVE_KERNELS_WORKER_H */

@@ -11,7 +11,9 @@
 enum {
   KERNEL_CHAIN_COST =
       2, /* an operator that costs more is a loop over the block, one with two operands no link */
-  KERNEL_BLOCK = 128, /* most elements that go through a chain at a time, for any instruction set */
+  KERNEL_BLOCK = 128,     /* most elements that go through a chain at a time, for any instruction set */
+  KERNEL_WHOLE_LINKS = 6, /* most links of a chain that is one loop */
+  KERNEL_WHOLE_CHAINS = 3,
 };
 
 /* What the operands of an operator are: the result before (ACC), a tile in memory, or one element. */
@@ -35,9 +37,17 @@ typedef struct kernel_link {
   float beta;
 } kernel_link_t;
 
+/* Goes through links over `count` elements. The first one loads, the last one is `end`. */
+typedef void (*kernel_chain_run_t)(const kernel_link_t *links, int64_t count);
+
+/* A chain of these links, and then of any that fetch or claim, as one loop. NULL behind the last of fewer. */
+typedef struct kernel_whole_chain {
+  kernel_link_function_t links[KERNEL_WHOLE_LINKS];
+  kernel_chain_run_t run;
+} kernel_whole_chain_t;
+
 typedef struct kernel_chain_loops {
-  /* Goes through links over `count` elements. The first one loads, the last one is `end`. */
-  void (*run)(const kernel_link_t *links, int64_t count);
+  kernel_chain_run_t run; /* any chain */
   kernel_link_function_t load;
   kernel_link_function_t load_single;
   kernel_link_function_t store;
@@ -48,6 +58,7 @@ typedef struct kernel_chain_loops {
   /* NULL: the operator is not for chains. */
   kernel_link_function_t unary[KERNEL_OP_COUNT];
   kernel_link_function_t binary[KERNEL_OP_COUNT][KERNEL_FORM_COUNT];
+  kernel_whole_chain_t whole[KERNEL_WHOLE_CHAINS]; /* what rows are often made of */
 } kernel_chain_loops_t;
 
 #endif /* CLEAVE_KERNELS_CHAIN_H */

@@ -110,6 +110,44 @@ UNIT_TEST(a_variance_takes_the_mean_off_itself) {
   }
 }
 
+/* Rows of 512 to 1024 elements go through a phase four at a time, if what is kept over them and their steps
+ * allow that: with a value that is kept in scratch memory or in an output, operands per row from memory,
+ * steps that are no calls, float64, and any number of rows at the end. */
+UNIT_TEST(rows_in_batches_of_any_length) {
+  static const char *const cases[] = {
+      /* a residual and a layer normalization, whose sum nobody else wants */
+      "kernel rank 2 reduced 1\nin0 f32 [0 1]\nin1 f32 [0 1]\nin2 f32 [. 0]\nin3 f32 [. 0]\n%0 = load in0\n"
+      "%1 = load in1\n%2 = Add %0 %1\n%3 = ReduceMean %2\n%4 = Sub %2 %3\n%5 = MeanSquare %4\n"
+      "%6 = constant f32 1e-5\n%7 = Add %5 %6\n%8 = Sqrt %7\n%9 = Reciprocal %8\n%10 = Mul %4 %9\n"
+      "%11 = load in2\n%12 = Mul %10 %11\n%13 = load in3\n%14 = Add %12 %13\nout0 f32 = %14\n",
+      /* a softmax, whose exponentials lie in its output */
+      "kernel rank 2 reduced 1\nin0 f32 [0 1]\n%0 = load in0\n%1 = ReduceMax %0\n%2 = Sub %0 %1\n%3 = Exp "
+      "%2\n"
+      "%4 = ReduceSum %3\n%5 = Reciprocal %4\n%6 = Mul %3 %5\nout0 f32 = %6\n",
+      /* values per row: computed from others, a constant first, and an operand from memory */
+      "kernel rank 2 reduced 1\nin0 f32 [0 1]\nin1 f32 [0 .]\n%0 = load in0\n%1 = load in1\n%2 = ReduceMax "
+      "%0\n"
+      "%3 = ReduceMin %0\n%4 = constant f32 0.5\n%5 = Sub %4 %3\n%6 = Mul %5 %2\n%7 = Add %6 %1\n"
+      "%8 = Mul %0 %7\nout0 f32 = %8\n",
+      "kernel rank 2 reduced 1\nin0 f32 [0 1]\nin1 f32 [0 .]\n%0 = load in0\n%1 = load in1\n%2 = Mul %0 %1\n"
+      "%3 = ReduceSum %2\n%4 = Sub %2 %3\n%5 = ReduceMax %4\n%6 = Sub %4 %5\nout0 f32 = %6\nout1 f32 = %2\n",
+      /* a cast, which is a step */
+      "kernel rank 2 reduced 1\nin0 f16 [0 1]\n%0 = load in0\n%1 = ReduceMean %0\n%2 = Sub %0 %1\n"
+      "%3 = MeanSquare %2\n%4 = Sqrt %3\n%5 = Div %2 %4\n%6 = cast i32 %5\nout0 i32 = %6\n",
+      "kernel rank 2 reduced 1\nin0 f64 [0 1]\n%0 = load in0\n%1 = Abs %0\n%2 = ReduceSum %1\n%3 = Sqrt %2\n"
+      "%4 = Mul %1 %3\n%5 = ReduceMax %4\n%6 = Sub %4 %5\nout0 f64 = %6\n",
+  };
+  static const int64_t rows[] = {5, 6, 7, 8, 9, 14, 31};
+  static const int64_t lengths[] = {512, 771, 1024};
+  for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+      for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
+        kernel_case_check_text(cases[c], (const int64_t[]){rows[r], lengths[k]}, 1e-4);
+      }
+    }
+  }
+}
+
 UNIT_TEST(a_row_of_several_axes_with_operands_along_some) {
   const char *text =
       "kernel rank 4 reduced 3\nin0 f32 [0 1 2 3]\nin1 f32 [. 0 . .]\n%0 = load in0\n%1 = load in1\n%2 = Mul "
