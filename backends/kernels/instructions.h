@@ -16,7 +16,7 @@ int kernel_instructions(int limit);
  * tests reach the loops for it. */
 int kernel_instructions_allowed(void);
 
-/* Does software gain by fetching what it reads next, in one go, from memory? Not on AMD's Zen 3 and 4, whose
+/* Does software gain by fetching what it reads next from memory? Not on AMD's Zen 3 and 4, whose
  * own prefetchers do better alone. */
 bool kernel_gains_by_fetching(void);
 

@@ -51,7 +51,7 @@ struct kernel_plan {
   uint32_t lanes_count; /* reductions */
   uint32_t phase_count;
   uint32_t step_count;
-  bool fetches;           /* tiles of spaces without rows: the next one (kernel_gains_by_fetching) */
+  bool fetches;           /* the next tile, in large spaces (kernel_gains_by_fetching) */
   int32_t cost;           /* of an element */
   uint32_t *kept;         /* per value: number among the kept ones, or KERNEL_NO_SLOT */
   uint32_t *kept_outputs; /* per kept value: the output that has it as well, if there is memory for that; or

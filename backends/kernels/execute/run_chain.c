@@ -204,17 +204,15 @@ static void add_fetch(builder_t *builder, kernel_link_function_t function, const
 }
 
 /* In large spaces a tile is computed while the next one comes from memory: its inputs are fetched. If it is
- * rows, memory for its results is claimed, too, unless they go past the caches. What has no rows is read in
- * one go: on Zen 5 it took 1.7 to 2.7 times as long as a copy without that, and takes 0.9 to 1.2; on Zen 4,
- * whose prefetchers foresee it, it takes 1.1 to 1.5 times as long with it. Claims for rows cost 5 to 15 %
- * there. */
+ * rows, memory for its results is claimed, too, unless they go past the caches. On Zen 5 what has no rows
+ * took 1.7 to 2.7 times as long as a copy without that, and takes 0.9 to 1.2. The prefetchers of Zen 4
+ * foresee all of it: there it took 1.1 to 1.5 times as long with it, and a softmax 1.05 to 1.2 times. */
 static void add_fetches(builder_t *builder, const kernel_step_t *first) {
   kernel_worker_t *worker = builder->worker;
   const kernel_space_t *space = worker->space;
   const kernel_program_t *program = &worker->plan->program;
   if (worker->fetched == worker->fetchers || space->total < KERNEL_FETCHED_ELEMENTS ||
-      (space->group == 0 && !worker->plan->fetches) ||
-      (worker->are_costly && !kernel_chain_is_costly(worker->plan, first))) {
+      !worker->plan->fetches || (worker->are_costly && !kernel_chain_is_costly(worker->plan, first))) {
     return;
   }
   uint32_t share = worker->fetched++;
@@ -222,9 +220,8 @@ static void add_fetches(builder_t *builder, const kernel_step_t *first) {
   if (share == 0) {
     fetch_parts(builder);
   }
-  bool claims = worker->plan->fetches &&
-                (space->group > 1 ||
-                 (space->group == 1 && (size_t)space->total * sizeof(float) <= KERNEL_STREAM_BYTES));
+  bool claims =
+      space->group > 1 || (space->group == 1 && (size_t)space->total * sizeof(float) <= KERNEL_STREAM_BYTES);
   int64_t next = worker->begin + worker->count * (builder->moves != NULL ? worker->batch : 1);
   int64_t claimed = builder->moves != NULL ? next : worker->begin;
   for (uint32_t k = 0; k < program->output_count && claims; k++) {
