@@ -13,7 +13,7 @@ enum {
       2, /* an operator that costs more is a loop over the block, one with two operands no link */
   KERNEL_BLOCK = 128,     /* most elements that go through a chain at a time, for any instruction set */
   KERNEL_WHOLE_LINKS = 6, /* most links of a chain that is one loop */
-  KERNEL_WHOLE_CHAINS = 3,
+  KERNEL_WHOLE_CHAINS = 5,
 };
 
 /* What the operands of an operator are: the result before (ACC), a tile in memory, or one element. */
