@@ -29,6 +29,7 @@ typedef struct pointer {
   int64_t batch_move;
 } pointer_t;
 
+/* All that it takes: what lies elsewhere would come from the second cache for each row. */
 typedef struct call {
   call_kind_t kind;
   uint32_t phase;
@@ -37,10 +38,12 @@ typedef struct call {
   union {
     kernel_unary_t unary;
     kernel_binary_t binary;
-    const kernel_reduce_t *reduce;
-    const kernel_reduce_about_t *about;
+    void (*reduce)(const void *x, void *out, int64_t count);
+    void (*reduce_about)(const float *x, float about, float *out, int64_t count);
     kernel_chain_run_t chain;
   } run;
+  double alpha;
+  double beta;
   kernel_link_t *links;
   uint32_t moving_begin; /* links that move */
   uint32_t moving_end;
@@ -171,6 +174,8 @@ static void add_apply(rows_t *rows, const kernel_step_t *step, bool is_row_step)
   int which = operands[0].is_single ? 1 : count > 1 && operands[1].is_single ? 2 : 0;
   if (count == 1) {
     call->run.unary = loops->unary[value->op][dtype];
+    call->alpha = value->alpha;
+    call->beta = value->beta;
   } else {
     call->run.binary = loops->binary[value->op][dtype][which];
   }
@@ -193,11 +198,12 @@ static void add_reduce(rows_t *rows, const kernel_step_t *step) {
     return;
   }
   call_t *call = add_call(rows, CALL_REDUCE, step, false);
-  call->run.reduce = kernel_worker_reduction(worker, step->value);
+  call->run.reduce = kernel_worker_reduction(worker, step->value)->row;
   call->x = call->y = make_pointer(rows, cell.data, rows->moves[step->tile]);
   if (step->about != CLEAVE_INDEX_NONE) {
     call->kind = CALL_REDUCE_ABOUT;
-    call->run.about = &worker->plan->loops->reduce_about[worker->plan->program.values[step->value].op];
+    call->run.reduce_about =
+        worker->plan->loops->reduce_about[worker->plan->program.values[step->value].op].row;
     call->y =
         make_pointer(rows, kernel_worker_read(worker, step->about, true).data, rows->moves[step->about]);
   }
@@ -344,7 +350,6 @@ static inline unsigned char *find(const pointer_t *pointer, int64_t row, int64_t
 /* Part of its caller: a function of its own would store registers with each call. */
 static inline __attribute__((always_inline)) void run_call(const rows_t *rows, const call_t *call,
                                                            int64_t row, int64_t in_batch, int64_t count) {
-  const kernel_value_t *value = &rows->worker->plan->program.values[call->step->value];
 #define AT(pointer) find(&call->pointer, row, in_batch)
   switch (call->kind) {
     case CALL_CHAIN:
@@ -353,12 +358,12 @@ static inline __attribute__((always_inline)) void run_call(const rows_t *rows, c
       }
       call->run.chain(call->links, count);
       break;
-    case CALL_UNARY: call->run.unary(AT(out), AT(x), count, value->alpha, value->beta); break;
+    case CALL_UNARY: call->run.unary(AT(out), AT(x), count, call->alpha, call->beta); break;
     case CALL_BINARY: call->run.binary(AT(out), AT(x), AT(y), count); break;
-    case CALL_REDUCE: call->run.reduce->row(AT(x), AT(out), count); break;
+    case CALL_REDUCE: call->run.reduce(AT(x), AT(out), count); break;
     case CALL_REDUCE_ABOUT:
-      call->run.about->row((const float *)(const void *)AT(x), *(const float *)(const void *)AT(y),
-                           (float *)(void *)AT(out), count);
+      call->run.reduce_about((const float *)(const void *)AT(x), *(const float *)(const void *)AT(y),
+                             (float *)(void *)AT(out), count);
       break;
     case CALL_STEP: kernel_worker_step(rows->worker, call->step, call->is_row_step); break;
   }
