@@ -138,12 +138,16 @@ static void run_share(const run_t *run, int64_t share) {
   kernel_worker_t worker = make_worker(run, share);
   int64_t begin = first_item(run, share);
   int64_t end = first_item(run, share + 1);
-  if (space->group > 0) {
-    kernel_worker_rows(&worker, begin, end);
+  if (space->one_by_one) {
+    kernel_worker_calls(&worker, begin, end);
   }
-  for (int64_t item = begin; item < end && space->group == 0; item++) {
-    kernel_grid_tile(&space->grid, item, &worker.begin, &worker.count);
-    kernel_worker_tile(&worker, &run->plan->phases[0]);
+  for (int64_t item = begin; item < end && !space->one_by_one; item++) {
+    if (space->group > 0) {
+      kernel_worker_group(&worker, item);
+    } else {
+      kernel_grid_tile(&space->grid, item, &worker.begin, &worker.count);
+      kernel_worker_tile(&worker, &run->plan->phases[0]);
+    }
   }
   if (worker.has_streamed) {
     run->plan->loops->stream_end();

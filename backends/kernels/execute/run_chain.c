@@ -238,20 +238,14 @@ static void add_fetches(builder_t *builder, const kernel_step_t *first) {
   }
 }
 
-/* Are these all the links that do more than to fetch? */
+/* Are these all the links? */
 static bool is_whole(const kernel_chain_loops_t *loops, const kernel_whole_chain_t *chain,
                      const kernel_link_t *links) {
   uint32_t k = 0;
   while (k < KERNEL_WHOLE_LINKS && chain->links[k] != NULL && links[k].run == chain->links[k]) {
     k++;
   }
-  if (k == 0 || (k < KERNEL_WHOLE_LINKS && chain->links[k] != NULL)) {
-    return false;
-  }
-  while (links[k].run == loops->fetch || links[k].run == loops->claim) {
-    k++;
-  }
-  return links[k].run == loops->end;
+  return links[k].run == loops->end && (k == KERNEL_WHOLE_LINKS || chain->links[k] == NULL);
 }
 
 /* The loop that goes through these links. */

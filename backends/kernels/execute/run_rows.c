@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of a share. A group of rows, or one long row, goes phase by phase through all steps.
+// A group of rows, or one long row, goes phase by phase through all steps.
 #include "kernels/execute/worker.h"
 
 void kernel_worker_bound(const kernel_worker_t *worker, const kernel_phase_t *phase, bool is_end) {
@@ -43,15 +43,5 @@ void kernel_worker_group(kernel_worker_t *worker, int64_t item) {
     if (is_long) {
       kernel_worker_bound(worker, phase, true);
     }
-  }
-}
-
-void kernel_worker_rows(kernel_worker_t *worker, int64_t begin, int64_t end) {
-  if (worker->space->one_by_one) {
-    kernel_worker_calls(worker, begin, end);
-    return;
-  }
-  for (int64_t item = begin; item < end; item++) {
-    kernel_worker_group(worker, item);
   }
 }

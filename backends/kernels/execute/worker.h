@@ -98,11 +98,10 @@ void kernel_worker_bound(const kernel_worker_t *worker, const kernel_phase_t *ph
 /* The loops of a value that is a reduction. */
 const kernel_reduce_t *kernel_worker_reduction(const kernel_worker_t *worker, uint32_t value);
 
-/* Items of the space that are groups of rows, from `begin` to before `end`. */
-void kernel_worker_rows(kernel_worker_t *worker, int64_t begin, int64_t end);
-/* One of them, phase by phase. */
+/* An item of the space that is a group of rows, phase by phase. */
 void kernel_worker_group(kernel_worker_t *worker, int64_t item);
-/* Those that are one row each, if rows go one by one; `worker->made` is memory for that. */
+/* Items from `begin` to before `end` that are one row each, if rows go one by one; `worker->made` is memory
+ * for that. */
 void kernel_worker_calls(kernel_worker_t *worker, int64_t begin, int64_t end);
 size_t kernel_made_bytes(const kernel_plan_t *plan);
 

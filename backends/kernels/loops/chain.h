@@ -40,7 +40,7 @@ typedef struct kernel_link {
 /* Goes through links over `count` elements. The first one loads, the last one is `end`. */
 typedef void (*kernel_chain_run_t)(const kernel_link_t *links, int64_t count);
 
-/* A chain of these links, and then of any that fetch or claim, as one loop. NULL behind the last of fewer. */
+/* A chain of these links as one loop. NULL behind the last of fewer. */
 typedef struct kernel_whole_chain {
   kernel_link_function_t links[KERNEL_WHOLE_LINKS];
   kernel_chain_run_t run;
