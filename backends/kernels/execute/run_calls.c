@@ -119,6 +119,7 @@ static int64_t rows_left(const kernel_worker_t *worker, int64_t row, int64_t str
   return left;
 }
 
+/* What lies in memory of the worker goes back with each batch. */
 static pointer_t make_pointer(const rows_t *rows, unsigned char *first, int64_t move) {
   const kernel_worker_t *worker = rows->worker;
   uintptr_t address = (uintptr_t)first;

@@ -145,12 +145,13 @@ check "requests as JSON" 0 '"concurrency": 2' "$program" run tiny.lua --rules ru
 keys "run --requests --json" "requests count concurrency sessions threads batch_limit requests_per_run seconds per_second mean_ms p50_ms p90_ms p99_ms max_ms"
 cp out requests.json
 if [ -x /usr/bin/python3 ]; then
-  check "latencies are in order and fit the throughput" 0 '^fits$' /usr/bin/python3 -c '
-import json
+  check "latencies are in order and fit the throughput, sessions the processors" 0 '^fits$' /usr/bin/python3 -c '
+import json, os
 r = json.load(open("requests.json"))["requests"]
 ordered = 0 < r["p50_ms"] <= r["p90_ms"] <= r["p99_ms"] <= r["max_ms"] <= r["seconds"] * 1001
 busy = r["mean_ms"] * r["count"] <= r["seconds"] * 1001 * r["concurrency"]
-print("fits" if ordered and busy and abs(r["per_second"] * r["seconds"] - r["count"]) < 0.01 else r)'
+shared = 1 <= r["sessions"] <= r["concurrency"] and r["sessions"] * r["threads"] <= os.cpu_count()
+print("fits" if ordered and busy and shared and abs(r["per_second"] * r["seconds"] - r["count"]) < 0.01 else r)'
 fi
 check "one request at a time" 0 '^ *5  *1  *1  *1  ' "$program" run tiny.lua --requests 5 --threads 1
 check "no requests" 2 "option '--requests': expected 1 to 100000000" "$program" run tiny.lua --requests 0
