@@ -63,6 +63,6 @@ bool cleave_plan_rule_total(const cleave_plan_t *plan, uint32_t rule, cleave_pla
 
 const char *cleave_rule_place(const char *file, int32_t line, char *buffer) {
   bool has_file = file != NULL && file[0] != '\0';
-  (void)snprintf(buffer, CLEAVE_PLACE_SIZE, has_file ? "%s:%d" : "no rule file", file, (int)line);
+  (void)snprintf(buffer, CLEAVE_PLACE_SIZE, has_file ? "%s:%d" : "a library", file, (int)line);
   return buffer;
 }

@@ -142,7 +142,7 @@ bool cleave_plan_rule_is_same(const cleave_plan_t *plan, uint32_t rule, uint32_t
 /* The rule with the counts of all that are the same. False: it is counted with an earlier one. */
 bool cleave_plan_rule_total(const cleave_plan_t *plan, uint32_t rule, cleave_plan_rule_t *out_total);
 
-/* "rules/a.lua:12", or "no rule file" for a rule that is in none, in the caller's buffer of
+/* "rules/a.lua:12", or "a library" for a rule that a library brings, in the caller's buffer of
  * CLEAVE_PLACE_SIZE. */
 const char *cleave_rule_place(const char *file, int32_t line, char *buffer);
 

@@ -42,7 +42,7 @@ check "without the library" 1 "cannot open" "$program" partition "$model" --rule
 check "why" 0 "'supported' returned false" "$program" why "$model" $with --node Add_0
 check "why a refusal" 0 "the user asked for it" "$program" why "$model" $with --node log --set reject=true
 check "boundaries" 0 "my_part_0 on exp_log: 2 nodes" "$program" partition "$model" $with/my_part --report
-check "statistics" 0 "my_part  *region  *no rule file" "$program" run "$model" $with --rule-stats --repeat 1
+check "statistics" 0 "my_part  *region  *a library" "$program" run "$model" $with --rule-stats --repeat 1
 
 check "its rule file" 0 "5 passed, 0 failed" "$program" check "$example/exp_log_rules.lua" --load "$exp_log"
 check "its rule file by name" 0 "all outputs match" "$program" run "$model" --load "$exp_log" --rules exp_log_rules \
