@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "floats_case.h"
 #include "kernels/matrix/matrix.h"
 #include "unit.h"
 
@@ -22,15 +23,6 @@ typedef struct operands {
   float *y;
 } operands_t;
 
-static float *random_floats(int64_t count) {
-  float *data = malloc((size_t)count * sizeof(float));
-  ck_assert_ptr_nonnull(data);
-  for (int64_t i = 0; i < count; i++) {
-    data[i] = (float)(rand() % 4001 - 2000) / 1000.0F;
-  }
-  return data;
-}
-
 static operands_t make(int64_t rows, int64_t columns, int64_t depth, bool has_bias, bool has_sum) {
   int64_t panels = (columns - 1) / KERNEL_MATRIX_PANEL + 1;
   operands_t o = {.matrix = {.rows = rows,
@@ -41,12 +33,12 @@ static operands_t make(int64_t rows, int64_t columns, int64_t depth, bool has_bi
                              .y_stride = columns + GAP,
                              .low = -INFINITY,
                              .high = INFINITY}};
-  o.x = random_floats(rows * o.matrix.x_stride);
-  o.w = random_floats(depth * columns);
-  o.packed = random_floats(panels * depth * KERNEL_MATRIX_PANEL);
-  o.bias = random_floats(columns);
-  o.sum = random_floats(rows * o.matrix.sum_stride);
-  o.y = random_floats(rows * o.matrix.y_stride);
+  o.x = floats_case_random(rows * o.matrix.x_stride);
+  o.w = floats_case_random(depth * columns);
+  o.packed = floats_case_random(panels * depth * KERNEL_MATRIX_PANEL);
+  o.bias = floats_case_random(columns);
+  o.sum = floats_case_random(rows * o.matrix.sum_stride);
+  o.y = floats_case_random(rows * o.matrix.y_stride);
   for (int64_t k = 0; k < depth; k++) {
     for (int64_t n = 0; n < panels * KERNEL_MATRIX_PANEL; n++) {
       int64_t panel = n / KERNEL_MATRIX_PANEL;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "floats_case.h"
 #include "kernels/matrix/narrow.h"
 #include "unit.h"
 
@@ -46,14 +47,6 @@ static void *room(size_t count, size_t size) {
   return data;
 }
 
-static float *random_floats(int64_t count) {
-  float *data = room((size_t)count, sizeof(float));
-  for (int64_t i = 0; i < count; i++) {
-    data[i] = (float)(rand() % 4001 - 2000) / 1000.0F;
-  }
-  return data;
-}
-
 static operands_t make(const form_t *form) {
   int64_t blocks = (form->depth - 1) / form->block + 1;
   int64_t count = form->depth * form->columns;
@@ -74,16 +67,16 @@ static operands_t make(const form_t *form) {
   for (int64_t k = 0; k < count; k++) {
     o.integers[k] = (unsigned char)(lowest + rand() % (1 << form->bits));
   }
-  o.scales = random_floats(blocks * form->columns);
+  o.scales = floats_case_random(blocks * form->columns);
   o.zeros = room((size_t)(blocks * form->columns), sizeof(int32_t));
   for (int64_t k = 0; k < blocks * form->columns; k++) {
     o.zeros[k] = form->has_zeros ? lowest + rand() % (1 << form->bits) : 5;
   }
-  o.factors = random_floats(form->columns);
-  o.bias = random_floats(form->columns);
-  o.sum = random_floats(form->rows * o.narrow.matrix.sum_stride);
-  o.x = random_floats(form->rows * o.narrow.matrix.x_stride);
-  o.y = random_floats(form->rows * o.narrow.matrix.y_stride);
+  o.factors = floats_case_random(form->columns);
+  o.bias = floats_case_random(form->columns);
+  o.sum = floats_case_random(form->rows * o.narrow.matrix.sum_stride);
+  o.x = floats_case_random(form->rows * o.narrow.matrix.x_stride);
+  o.y = floats_case_random(form->rows * o.narrow.matrix.y_stride);
   o.source = (kernel_narrow_source_t){.integers = o.integers,
                                       .depth_stride = form->is_transposed ? 1 : form->columns,
                                       .column_stride = form->is_transposed ? form->depth : 1,
