@@ -116,6 +116,9 @@ cleave_status_t cleave_edits_add_rule(cleave_edits_t *edits, const cleave_edit_r
   CLEAVE_TRY(copy_text(edits, rule->kind, &own.kind, error));
   CLEAVE_TRY(copy_text(edits, rule->name, &own.name, error));
   CLEAVE_TRY(copy_text(edits, rule->file, &own.file, error));
+  if (rule->mistake != NULL) {
+    CLEAVE_TRY(copy_text(edits, rule->mistake, &own.mistake, error));
+  }
   *out_rule = (uint32_t)edits->rules.count;
   CLEAVE_ARRAY_PUSH(&edits->rules, own, error);
   return CLEAVE_OK;
@@ -159,6 +162,17 @@ cleave_status_t cleave_edits_refuse(cleave_edits_t *edits, uint32_t rule, const 
   CLEAVE_TRY(copy_text(edits, place, &refusal.place, error));
   CLEAVE_TRY(copy_text(edits, reason, &refusal.reason, error));
   CLEAVE_ARRAY_PUSH(&edits->refusals, refusal, error);
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_edits_note_mistake(cleave_edits_t *edits, uint32_t rule, const char *place,
+                                          const char *reason, cleave_error_t *error) {
+  cleave_edit_rule_t *entry = &edits->rules.items[rule];
+  entry->mistakes++;
+  if (entry->mistake == NULL) {
+    entry->mistake = cleave_arena_format(&edits->arena, "at '%s': %s", place, reason);
+    CLEAVE_TRY_MEMORY(entry->mistake, error);
+  }
   return CLEAVE_OK;
 }
 

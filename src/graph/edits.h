@@ -89,6 +89,8 @@ typedef struct cleave_edit_rule {
   uint64_t structural_hits; /* complete matches, before `where` was asked */
   uint64_t lua_calls;
   uint64_t nanoseconds; /* in the rule, folding after it included */
+  uint32_t mistakes;    /* of those refused: the rule failed there */
+  const char *mistake;  /* the first, with its place; NULL: none */
 } cleave_edit_rule_t;
 
 /* The log. Read it freely. */
@@ -132,6 +134,10 @@ void cleave_edits_truncate(cleave_edits_t *edits, size_t count);
 
 CLEAVE_STATUS cleave_edits_refuse(cleave_edits_t *edits, uint32_t rule, const char *place, const char *reason,
                                   cleave_error_t *error);
+
+/* Counts a mistake of a rule, and keeps the first. */
+CLEAVE_STATUS cleave_edits_note_mistake(cleave_edits_t *edits, uint32_t rule, const char *place,
+                                        const char *reason, cleave_error_t *error);
 
 /* Refusals of one rule for one reason, each place once. */
 typedef struct cleave_edit_refusals {

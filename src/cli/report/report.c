@@ -168,12 +168,40 @@ void cleave_report_sizes(const cleave_sizes_t *sizes) {
   cleave_text_deinit(&text);
 }
 
+/* What the rule did that has this number in the plan; NULL: nothing, or it changes no graph. */
+static const cleave_edit_rule_t *edits_of(const cleave_plan_t *plan, uint32_t rule) {
+  for (size_t k = 0; plan->edits != NULL && k < plan->edits->rules.count; k++) {
+    if (plan->edits->rules.items[k].number == rule) {
+      return &plan->edits->rules.items[k];
+    }
+  }
+  return NULL;
+}
+
+void cleave_report_mistakes(const cleave_plan_t *plan) {
+  bool has_any = false;
+  for (size_t k = 0; plan->edits != NULL && k < plan->edits->rules.count; k++) {
+    const cleave_edit_rule_t *rule = &plan->edits->rules.items[k];
+    char place[CLEAVE_PLACE_SIZE];
+    if (rule->mistakes > 0) {
+      has_any = true;
+      cleave_print("warning: %s: %s '%s' failed %u time%s, first %s\n",
+                   cleave_rule_place(rule->file, rule->line, place), rule->kind, rule->name,
+                   (unsigned)rule->mistakes, rule->mistakes == 1 ? "" : "s", rule->mistake);
+    }
+  }
+  if (has_any) {
+    cleave_print("\n");
+  }
+}
+
 void cleave_report_plan(const cleave_plan_t *plan, bool has_rule_files) {
   left_t left = {0};
   count_left(plan, &left);
   if (plan->rule_count > 0) {
     print_rules(plan);
     cleave_print("\n");
+    cleave_report_mistakes(plan);
   } else if (has_rule_files) {
     cleave_print(
         "no rule is in force: the rule files declare none, or their options switch all of them off\n\n");
@@ -219,12 +247,15 @@ void cleave_report_plan_json(const cleave_plan_t *plan, json_t *object) {
   count_left(plan, &left);
   for (uint32_t k = 0; k < plan->rule_count; k++) {
     const cleave_plan_rule_t *rule = &plan->rules[k];
+    const cleave_edit_rule_t *edits = edits_of(plan, k);
     (void)json_array_append_new(
-        rules, json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i}", "name", rule->name, "kind",
-                         cleave_rule_kind_name(rule->kind), "ruleset", rule->ruleset, "backend",
-                         rule->backend, "file", rule->file == NULL ? "" : rule->file, "line", (int)rule->line,
-                         "made", (int)rule->matches, "nodes", (int)count_nodes(plan, k), "refused",
-                         (int)rule->refused, "tries", (int)rule->tries));
+        rules,
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s?}", "name", rule->name, "kind",
+                  cleave_rule_kind_name(rule->kind), "ruleset", rule->ruleset, "backend", rule->backend,
+                  "file", rule->file == NULL ? "" : rule->file, "line", (int)rule->line, "made",
+                  (int)rule->matches, "nodes", (int)count_nodes(plan, k), "refused", (int)rule->refused,
+                  "tries", (int)rule->tries, "mistakes", edits == NULL ? 0 : (int)edits->mistakes, "mistake",
+                  edits == NULL ? NULL : edits->mistake));
   }
   for (size_t k = 0; k < left.operators.count; k++) {
     (void)json_object_set_new(operators, left.operators.items[k].op,

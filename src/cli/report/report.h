@@ -12,9 +12,12 @@
 #include "runtime/session/session.h"
 #include "tools/profile/profile.h"
 
-/* Table of rules, or that the rule files have none, line of counts, nodes outside of regions by operator with
- * the first reasons. */
+/* Table of rules, or that the rule files have none, rules that failed, line of counts, nodes outside of
+ * regions by operator with the first reasons. */
 void cleave_report_plan(const cleave_plan_t *plan, bool has_rule_files);
+
+/* A warning per rewrite that failed at matches, with the first failure; nothing if none did. */
+void cleave_report_mistakes(const cleave_plan_t *plan);
 
 /* "  sizes: N = 1 taken; ...", a line; nothing if the model leaves none open. */
 void cleave_report_sizes(const cleave_sizes_t *sizes);

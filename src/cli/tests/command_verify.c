@@ -274,11 +274,13 @@ static void print_dropped(const verify_t *verify) {
 }
 
 static int print_text(const verify_t *verify) {
+  const cleave_plan_t *plan = verify->job.plan;
   const cleave_verify_report_t *report = &verify->report;
   uint32_t skipped = 0;
   cleave_report_sizes(&verify->job.inputs.sizes);
   print_items(verify);
   cleave_print("\n");
+  cleave_report_mistakes(plan);
   print_reasons(verify);
   print_dropped(verify);
   size_t index = 0;

@@ -319,16 +319,23 @@ static bool is_mistake(cleave_status_t status) {
          status == CLEAVE_ERROR_INVALID_ARGUMENT || status == CLEAVE_ERROR_UNSUPPORTED;
 }
 
-/* Shortens a message that begins with "file:12: rewrite 'x': " to begin with "line 12: ". */
+/* Shortens a message that begins with "file:12: rewrite 'x': " to begin with "line 12: ", or with
+ * "other.lua:12: " if it is about a file that the rule's file includes. What it says of its node is left out:
+ * a refusal has a place. */
 static void shorten(const cleave_rule_run_t *run, const cleave_error_t *cause, cleave_reason_t *reason) {
   char rule[128];
   (void)snprintf(rule, sizeof rule, "%s '%s': ", cleave_rule_kind_name(run->rule->kind), run->rule->name);
   const char *rest = strstr(cause->message, rule);
   const char *text = rest != NULL ? rest + strlen(rule) : cause->message;
-  if (cause->line > 0) {
-    (void)snprintf(reason->text, sizeof reason->text, "line %d: %.230s", cause->line, text);
+  const char *node = cause->line > 0 ? strstr(text, "; at ") : NULL;
+  int length = (int)(node != NULL ? (size_t)(node - text) : strlen(text));
+  if (cause->line > 0 && strcmp(cause->file, run->file) != 0) {
+    (void)snprintf(reason->text, sizeof reason->text, "%.100s:%d: %.*s", cause->file, cause->line, length,
+                   text);
+  } else if (cause->line > 0) {
+    (void)snprintf(reason->text, sizeof reason->text, "line %d: %.*s", cause->line, length, text);
   } else {
-    (void)snprintf(reason->text, sizeof reason->text, "%.255s", text);
+    (void)snprintf(reason->text, sizeof reason->text, "%.*s", length, text);
   }
 }
 
@@ -350,7 +357,12 @@ static cleave_status_t fail(cleave_rewriter_t *rewriter, const cleave_rule_run_t
   cleave_reason_t reason;
   shorten(run, cause, &reason);
   cleave_editor_roll_back(rewriter->editor, *mark);
-  return refuse(rewriter, run, reason.text, "it failed", error);
+  CLEAVE_TRY(refuse(rewriter, run, reason.text, "it failed", error));
+  char label[128];
+  cleave_edits_t *log = rewriter->editor->log;
+  return log == NULL ? CLEAVE_OK
+                     : cleave_edits_note_mistake(log, run->log_rule, label_of(rewriter, label, sizeof label),
+                                                 reason.text, error);
 }
 
 // ---- one application ----

@@ -3,13 +3,13 @@
 // is taken out of the graph twice: as a view for its backend, and as a graph of its own for `cpu`.
 #include "tools/verify/verify.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "backend/program/region_run.h"
 #include "base/hash.h"
 #include "graph/clone.h"
 #include "graph/extract.h"
+#include "tools/verify/draw.h"
 #include "tools/verify/verify_rewrite.h"
 
 typedef struct item_set {
@@ -146,33 +146,6 @@ cleanup:
   return status;
 }
 
-/* Random values like those of `own`: normal with its mean and deviation, not negative if it never is. What
- * is not a float stays as it is: indices and masks have a meaning. */
-static cleave_status_t draw(const cleave_tensor_t *own, uint64_t seed, cleave_tensor_t **out_tensor,
-                            cleave_error_t *error) {
-  double sum = 0.0;
-  double squares = 0.0;
-  double least = INFINITY;
-  int64_t finite = 0;
-  CLEAVE_TRY(cleave_tensor_create(own->dtype, own->rank, own->dims, out_tensor, error));
-  for (int64_t k = 0; k < own->count; k++) {
-    double value = cleave_tensor_get_float(own, k);
-    if (isfinite(value)) {
-      sum += value;
-      squares += value * value;
-      least = value < least ? value : least;
-      finite++;
-    }
-  }
-  double mean = finite > 0 ? sum / (double)finite : 0.0;
-  double variance = finite > 0 ? squares / (double)finite - mean * mean : 1.0;
-  cleave_tensor_fill_normal(*out_tensor, seed, mean, variance > 1e-12 ? sqrt(variance) : 1.0);
-  for (int64_t k = 0; least >= 0.0 && k < own->count; k++) {
-    cleave_tensor_set_float(*out_tensor, k, fabs(cleave_tensor_get_float(*out_tensor, k)));
-  }
-  return CLEAVE_OK;
-}
-
 /* ---- one item ---- */
 
 static void fail_item(cleave_verify_item_t *item, cleave_verify_verdict_t verdict, uint32_t round) {
@@ -244,10 +217,10 @@ static cleave_status_t run_round(verifier_t *verifier, const item_set_t *set, co
     cleave_value_t value = set->view.values[region->inputs[k]];
     cleave_tensor_t *own = verifier->taps[verifier->tap_of[value.index]];
     uint64_t seed = cleave_hash_combine(verifier->options->seed + round, k);
-    if (round == 0 || !cleave_dtype_is_float(own->dtype)) {
+    if (round == 0) {
       tensors[k] = cleave_tensor_retain(own);
     } else {
-      CLEAVE_TRY_CLEANUP(draw(own, seed, &tensors[k], error));
+      CLEAVE_TRY_CLEANUP(cleave_draw_like(own, seed, 1.0, false, &tensors[k], error));
     }
   }
   CLEAVE_TRY_CLEANUP(run_on_backend(verifier, set, tensors, round, actual, item, error));

@@ -292,6 +292,8 @@ cleave_status_t cleave_verify_rewrites(const cleave_plan_t *plan, const cleave_v
   cleave_status_t status = list_pairs(&rewrites, error);
   if (status == CLEAVE_OK && rewrites.pairs.count > 0) {
     status = compare_all(&rewrites, report, error);
+    CLEAVE_THEN(status, cleave_verify_random(plan, rewrites.pairs.items, rewrites.pairs.count, options,
+                                             report, error));
   }
   cleave_array_free(&rewrites.pairs);
   cleave_array_free(&rewrites.origins);

@@ -37,4 +37,11 @@ CLEAVE_STATUS cleave_rewrite_parts_find(const cleave_plan_t *plan, const cleave_
                                         cleave_error_t *error);
 void cleave_rewrite_parts_deinit(cleave_rewrite_parts_t *parts);
 
+/* verify_random.c: compares pairs, one of each kind unless options->each, on random values: as far apart as
+ * the model's, and in every other round 10 or 100 times as far. The report has an item for each rule of the
+ * pairs. */
+CLEAVE_STATUS cleave_verify_random(const cleave_plan_t *plan, const cleave_value_pair_t *pairs,
+                                   size_t pair_count, const cleave_verify_options_t *options,
+                                   cleave_verify_report_t *report, cleave_error_t *error);
+
 #endif /* CLEAVE_TOOLS_VERIFY_VERIFY_REWRITE_H */
