@@ -87,3 +87,32 @@ cleave_status_t cleave_draw_like(cleave_tensor_t *own, uint64_t seed, double spr
   }
   return CLEAVE_OK;
 }
+
+bool cleave_draw_is_finite(const cleave_tensor_t *tensor) {
+  for (int64_t k = 0; cleave_dtype_is_float(tensor->dtype) && k < tensor->count; k++) {
+    if (!isfinite(cleave_tensor_get_float(tensor, k))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* ---- types ---- */
+
+/* A bit per type of fewer bits than float32. */
+static uint64_t narrow_types(const cleave_graph_t *graph) {
+  uint64_t types = 0;
+  for (size_t k = 0; k < graph->values.count; k++) {
+    cleave_dtype_t dtype = (cleave_dtype_t)graph->values.items[k].dtype;
+    size_t size = cleave_dtype_size(dtype);
+    if (!graph->values.items[k].is_removed && dtype != CLEAVE_DTYPE_BOOL && size > 0 &&
+        size < sizeof(float)) {
+      types |= UINT64_C(1) << dtype;
+    }
+  }
+  return types;
+}
+
+bool cleave_draw_narrows(const cleave_graph_t *before, const cleave_graph_t *after) {
+  return (narrow_types(after) & ~narrow_types(before)) != 0;
+}

@@ -3,6 +3,7 @@
 #ifndef CLEAVE_TOOLS_VERIFY_DRAW_H
 #define CLEAVE_TOOLS_VERIFY_DRAW_H
 
+#include "graph/graph.h"
 #include "tensor/tensor.h"
 
 /* How far apart values of this round (from 1) are, in terms of the model's: as far, or 10 times, or 100
@@ -17,5 +18,12 @@ double cleave_draw_spread(uint32_t round);
  */
 CLEAVE_STATUS cleave_draw_like(cleave_tensor_t *own, uint64_t seed, double spread, bool any_integers,
                                cleave_tensor_t **out_tensor, cleave_error_t *error);
+
+/* Has `after` a type of fewer bits than float32 that `before` has not? What rules made narrower is meant for
+ * the values that the model has, and not for wider ones. */
+bool cleave_draw_narrows(const cleave_graph_t *before, const cleave_graph_t *after);
+
+/* Are all elements finite, if they are floats? */
+bool cleave_draw_is_finite(const cleave_tensor_t *tensor);
 
 #endif /* CLEAVE_TOOLS_VERIFY_DRAW_H */

@@ -3,7 +3,7 @@
  * What rules did, piece by piece, against `cpu`. Fusions and regions: each is compiled alone on its backend,
  * and compared with its nodes run one after the other on `cpu`, on the values that reach it in the model and
  * on random ones. Rewrites and passes: what took the place of a value is compared with that value, both on
- * `cpu`.
+ * `cpu`, on these values and on random ones, some of which are farther apart.
  */
 #ifndef CLEAVE_TOOLS_VERIFY_VERIFY_H
 #define CLEAVE_TOOLS_VERIFY_VERIFY_H

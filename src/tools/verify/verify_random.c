@@ -46,31 +46,6 @@ static uint64_t kind_of(const cleave_plan_t *plan, const cleave_value_pair_t *pa
   return add_operator(add_operator(hash, plan->source, before), plan->graph, after);
 }
 
-static bool is_narrow(cleave_dtype_t dtype) {
-  return dtype != CLEAVE_DTYPE_BOOL && cleave_dtype_size(dtype) < sizeof(float);
-}
-
-static bool has_dtype(const cleave_graph_t *graph, uint8_t dtype) {
-  for (size_t k = 0; k < graph->values.count; k++) {
-    if (!graph->values.items[k].is_removed && graph->values.items[k].dtype == dtype) {
-      return true;
-    }
-  }
-  return false;
-}
-
-/* A rewrite into a narrower type is meant for the values that the model has. */
-static bool narrows(const cleave_rewrite_parts_t *parts) {
-  for (size_t k = 0; k < parts->after->values.count; k++) {
-    const cleave_value_record_t *value = &parts->after->values.items[k];
-    if (!value->is_removed && is_narrow((cleave_dtype_t)value->dtype) &&
-        !has_dtype(parts->before, value->dtype)) {
-      return true;
-    }
-  }
-  return false;
-}
-
 static cleave_status_t tap_inputs(trial_t *trial, const cleave_rewrite_parts_t *parts,
                                   cleave_error_t *error) {
   for (size_t k = 0; k < parts->inputs.count; k++) {
@@ -89,7 +64,7 @@ static cleave_status_t add_part(trial_t *trial, const cleave_value_pair_t *pairs
   cleave_status_t status = CLEAVE_OK;
   CLEAVE_TRY_CLEANUP(cleave_array_reserve(&trial->parts, 1, error));
   CLEAVE_TRY_CLEANUP(cleave_rewrite_parts_find(trial->plan, pairs, pair_count, index, &part.parts, error));
-  if (part.parts.inputs.count > 0 && !narrows(&part.parts)) {
+  if (part.parts.inputs.count > 0 && !cleave_draw_narrows(part.parts.before, part.parts.after)) {
     CLEAVE_TRY_CLEANUP(tap_inputs(trial, &part.parts, error));
     cleave_array_push_reserved(&trial->parts, part);
     part.parts = (cleave_rewrite_parts_t){0};
@@ -129,15 +104,6 @@ static void draw_clear(draw_t *draw) {
   draw->actual = NULL;
 }
 
-static bool is_finite(const cleave_tensor_t *tensor) {
-  for (int64_t k = 0; cleave_dtype_is_float(tensor->dtype) && k < tensor->count; k++) {
-    if (!isfinite(cleave_tensor_get_float(tensor, k))) {
-      return false;
-    }
-  }
-  return true;
-}
-
 /* Inputs, and what `before` makes of them. False in `out_runs`: it cannot run on them, or leaves what floats
  * can hold. */
 static cleave_status_t draw_inputs(const trial_t *trial, const part_t *part, uint32_t round, double spread,
@@ -152,7 +118,7 @@ static cleave_status_t draw_inputs(const trial_t *trial, const part_t *part, uin
   }
   cleave_status_t status = cleave_check_reference(parts->before, draw->inputs, draw->input_count,
                                                   trial->options->threads, &draw->expected, 1, &failure);
-  *out_runs = status == CLEAVE_OK && is_finite(draw->expected);
+  *out_runs = status == CLEAVE_OK && cleave_draw_is_finite(draw->expected);
   return status == CLEAVE_ERROR_OUT_OF_MEMORY ? cleave_error_out_of_memory(error) : CLEAVE_OK;
 }
 

@@ -123,6 +123,34 @@ UNIT_TEST(compares_what_rewrites_made_with_the_graph_as_it_was) {
   cleave_rule_check_deinit(&check);
 }
 
+/* Clip to [-8, 8] changes no normal number; integers that are not few may be any. A range of the test is
+ * kept. */
+UNIT_TEST(equal_tries_wider_values_too) {
+  static const char *const TESTS[3] = {
+      "return ruleset { name = 'r', backend = 'cpu', rewrite 'r' { pattern = op { 'Clip', as = 'c', inputs = "
+      "{ any 'x' } }, replace = function(m, g) return m.x end },\n"
+      "test 'it' { graph = function(g, x) return g.Clip(x, -8.0, 8.0) end, inputs = { x = { 4, 8 } },\n"
+      "  expect = { r = 1 }, equal = true } }",
+      "return ruleset { name = 'r', backend = 'cpu', rewrite 'r' { pattern = op { 'Abs', as = 'c', inputs = "
+      "{ any 'x' } }, replace = function(m, g) return m.x end },\n"
+      "test 'it' { graph = function(g, x) return g.Abs(x) end, inputs = { x = { 4, 8, dtype = 'int64' } },\n"
+      "  expect = { r = 1 }, equal = true } }",
+      "return ruleset { name = 'r', backend = 'cpu', rewrite 'r' { pattern = op { 'Abs', as = 'c', inputs = "
+      "{ any 'x' } }, replace = function(m, g) return m.x end },\n"
+      "test 'it' { graph = function(g, x) return g.Abs(x) end,\n"
+      "  inputs = { x = { 4, 8, dtype = 'int64', low = 0, high = 5 } }, expect = { r = 1 }, equal = true } "
+      "}"};
+  for (size_t k = 0; k < 3; k++) {
+    cleave_rule_source_t source = {.path = "r.lua", .text = TESTS[k], .length = strlen(TESTS[k])};
+    unit_ok(cleave_rule_check_run(&source, NULL, &check, e));
+    ck_assert_uint_eq(check.failed, k < 2 ? 1 : 0);
+    const char *at =
+        strstr(check.tests.items[0].report, "equal: on wider values than normal ones: output 'output': ");
+    ck_assert(k < 2 ? at != NULL : at == NULL);
+    cleave_rule_check_deinit(&check);
+  }
+}
+
 /* ---- refusals of rewrites ---- */
 
 static const cleave_test_result_t *check_refusal(const char *expectations) {

@@ -113,6 +113,61 @@ UNIT_TEST(a_rewrite_that_is_off_by_a_thousandth_is_named_alone) {
   session_case_deinit(&c);
 }
 
+/* ---- random values ---- */
+
+/* The output of a part on the inputs that were kept. */
+static cleave_tensor_t *run_part(const cleave_graph_t *graph, const cleave_verify_item_t *item) {
+  cleave_tensor_t *output = NULL;
+  ck_assert_uint_eq(graph->inputs.count, item->input_count);
+  unit_ok(cleave_graph_verify(graph, e));
+  unit_ok(cleave_check_reference(graph, item->inputs, item->input_count, 1, &output, 1, e));
+  return output;
+}
+
+/* Right on what the model has, wrong beyond: exp(x) is less than 8 there. What made a value narrower is for
+ * the model's values alone. */
+static const char CHANCE_RULES[] =
+    "return ruleset { name = 'r',\n"
+    "  rewrite 'chance' { pattern = op { 'Exp', as = 'e', inputs = { any 'x' } },\n"
+    "    replace = function(m, g) return g.Clip(g.Pow(2.718281828459045, m.x), 0.0, 8.0) end },\n"
+    "  rewrite 'narrow' { pattern = op { 'Abs', as = 'a', inputs = { any 'x' } },\n"
+    "    replace = function(m, g)\n"
+    "      local half = g.Clip(g.Cast(m.x, { to = 'float16' }), 0.0, 1.0)\n"
+    "      return g.Cast(half, { to = 'float32' })\n"
+    "    end } }\n";
+
+UNIT_TEST(a_rewrite_that_is_right_by_chance_is_named_by_wider_values) {
+  cleave_rule_list_t list;
+  session_case_t c = make_case_of(&list, CHANCE_RULES);
+  unit_ok(cleave_rule_list_partition(&list, c.graph, &c.plan, e));
+  cleave_verify_options_t options = {
+      .inputs = c.inputs, .input_count = c.input_count, .threads = 1, .rtol = -1.0, .atol = -1.0};
+  cleave_verify_report_t report;
+  unit_ok(cleave_plan_verify(c.plan, &options, &report, e)); /* on the model's values alone */
+  ck_assert_int_eq((int)item_of(c.plan, &report, "chance")->verdict, (int)CLEAVE_VERIFY_MATCH);
+  cleave_verify_report_deinit(&report);
+  options.rounds = 2;
+  unit_ok(cleave_plan_verify(c.plan, &options, &report, e));
+  const cleave_verify_item_t *chance = item_of(c.plan, &report, "chance");
+  ck_assert_int_eq((int)chance->verdict, (int)CLEAVE_VERIFY_MISMATCH);
+  ck_assert_uint_gt(chance->round, 0);
+  ck_assert_ptr_nonnull(strstr(cleave_text_get(&chance->reason), "expected "));
+  ck_assert_uint_eq(report.mismatches, 1);
+  cleave_tensor_t *before = run_part(chance->graph, chance);
+  cleave_tensor_t *after = run_part(chance->after, chance);
+  ck_assert_uint_eq(chance->output_count, 1);
+  cleave_difference_t difference;
+  cleave_tensor_compare(before, chance->outputs[0], 0.0, 0.0, &difference);
+  ck_assert_int_eq(difference.mismatches, 0);
+  cleave_tensor_compare(after, chance->outputs[0], 1e-3, 0.0, &difference);
+  ck_assert_int_gt(difference.mismatches, 0);
+  cleave_tensor_release(after);
+  cleave_tensor_release(before);
+  cleave_verify_report_deinit(&report);
+  cleave_rule_list_deinit(&list);
+  session_case_deinit(&c);
+}
+
 /* ---- what is kept of a rewrite ---- */
 
 /* A rewrite that is off by 0.1 %, and a pass behind it that scales a value by 1 %, and keeps what makes it.
@@ -125,15 +180,6 @@ static const char WRAP_RULES[] =
     "    for node in graph:topological() do\n"
     "      if node.op == 'Sin' then g.replace(node.outputs[1], g.Mul(node.outputs[1], 1.01)) end\n"
     "    end end } }\n";
-
-/* The output of a part on the inputs that were kept. */
-static cleave_tensor_t *run_part(const cleave_graph_t *graph, const cleave_verify_item_t *item) {
-  cleave_tensor_t *output = NULL;
-  ck_assert_uint_eq(graph->inputs.count, item->input_count);
-  unit_ok(cleave_graph_verify(graph, e));
-  unit_ok(cleave_check_reference(graph, item->inputs, item->input_count, 1, &output, 1, e));
-  return output;
-}
 
 /* Both parts run on the one input that was kept: what was there gives what was kept, exactly, and what took
  * its place `factor` times that. */
