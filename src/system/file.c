@@ -330,7 +330,7 @@ static int open_unnamed(const char *path) {
   (void)cleave_path_folder(path, &length);
   char *folder = cleave_copy_text(length > 0 ? path : ".", length > 0 ? length : 1);
   bool can_be_named = folder != NULL && access("/proc/self/fd", X_OK) == 0;
-  int descriptor = can_be_named ? open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600) : -1;
+  int descriptor = can_be_named ? open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666) : -1;
   cleave_free(folder);
   return descriptor;
 #else
@@ -353,19 +353,23 @@ static bool sync_folder(const char *path) {
   return good;
 }
 
-/* Names it, for the moment until it is renamed. `temporary` ends in XXXXXX, as for mkstemp, and gets the
- * name.
- */
-static bool give_name(int descriptor, char *temporary) {
+/* Names the file of `descriptor` for the moment until it is renamed, or, with -1, makes one and sets it.
+ * `temporary` ends in XXXXXX and gets the name. */
+static bool give_name(int *descriptor, char *temporary) {
   static atomic_uint counter;
   enum { DIGITS = 6, TRIES = 1000 };
   char unnamed[64];
-  (void)snprintf(unnamed, sizeof unnamed, "/proc/self/fd/%d", descriptor);
+  bool is_there = *descriptor >= 0;
+  (void)snprintf(unnamed, sizeof unnamed, "/proc/self/fd/%d", *descriptor);
   char *digits = temporary + strlen(temporary) - DIGITS;
   for (int k = 0; k < TRIES; k++) {
     unsigned number = ((unsigned)getpid() * 7919u + atomic_fetch_add(&counter, 1u)) % 1000000u;
     (void)snprintf(digits, DIGITS + 1, "%06u", number);
-    if (linkat(AT_FDCWD, unnamed, AT_FDCWD, temporary, AT_SYMLINK_FOLLOW) == 0) {
+    if (!is_there) {
+      *descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    }
+    if (is_there ? linkat(AT_FDCWD, unnamed, AT_FDCWD, temporary, AT_SYMLINK_FOLLOW) == 0
+                 : *descriptor >= 0) {
       return true;
     }
     if (errno != EEXIST) {
@@ -375,23 +379,26 @@ static bool give_name(int descriptor, char *temporary) {
   return false;
 }
 
-cleave_status_t cleave_file_write_parts(const char *path, const cleave_file_part_t *parts, size_t count,
-                                        bool lasts, cleave_error_t *error) {
+/* A file that is replaced keeps who may read and write it. A new one has what the process gives (umask). */
+static bool keep_mode(int descriptor, const char *path) {
+  struct stat info;
+  return stat(path, &info) != 0 || fchmod(descriptor, info.st_mode & 0777) == 0;
+}
+
+/* `path` leads to the file itself, and not to a link. */
+static cleave_status_t replace(const char *path, const cleave_file_part_t *parts, size_t count, bool lasts,
+                               cleave_error_t *error) {
   bool in_place = is_special(path);
   size_t path_length = strlen(path);
   char *temporary = cleave_allocate(path_length + 16, 1);
   CLEAVE_TRY_MEMORY(temporary, error);
   (void)snprintf(temporary, path_length + 16, in_place ? "%s" : "%s.XXXXXX", path);
   int descriptor = in_place ? open(path, O_WRONLY | O_CLOEXEC) : open_unnamed(path);
-  bool is_unnamed = !in_place && descriptor >= 0;
-  if (!in_place && descriptor < 0) {
-    descriptor = mkstemp(temporary);
-  }
-  bool good = descriptor >= 0 && (in_place || fchmod(descriptor, 0644) == 0) &&
+  bool is_named = !in_place && descriptor < 0 && give_name(&descriptor, temporary);
+  bool good = descriptor >= 0 && (in_place || keep_mode(descriptor, path)) &&
               write_parts(descriptor, parts, count) && (!lasts || in_place || fsync(descriptor) == 0);
-  bool is_named = descriptor >= 0 && !in_place && !is_unnamed;
-  if (good && is_unnamed) {
-    is_named = good = give_name(descriptor, temporary);
+  if (good && !in_place && !is_named) {
+    is_named = good = give_name(&descriptor, temporary);
   }
   int reason = errno;
   if (descriptor >= 0 && close(descriptor) != 0 && good) {
@@ -408,6 +415,14 @@ cleave_status_t cleave_file_write_parts(const char *path, const cleave_file_part
   cleave_free(temporary);
   return good ? CLEAVE_OK
               : cleave_error_set_at(error, CLEAVE_ERROR_IO, path, 0, "cannot write: %s", strerror(reason));
+}
+
+cleave_status_t cleave_file_write_parts(const char *path, const cleave_file_part_t *parts, size_t count,
+                                        bool lasts, cleave_error_t *error) {
+  char *target = is_special(path) ? NULL : realpath(path, NULL); /* NULL: it is new, too */
+  cleave_status_t status = replace(target != NULL ? target : path, parts, count, lasts, error);
+  free(target);
+  return status;
 }
 
 const char *cleave_path_folder(const char *path, size_t *out_length) {

@@ -50,7 +50,9 @@ bool cleave_file_identify(const void *data, size_t bytes, cleave_file_identity_t
 /* The same of a whole file that is open, looked at now. */
 bool cleave_file_identify_open(int descriptor, cleave_file_identity_t *out_identity);
 
-/* Writes beside the path and renames, so that readers see the old content or the new. */
+/* Writes beside the path and renames, so that readers see the old content or the new. A file that is replaced
+ * keeps its mode, a new one has what the process's umask leaves; a symbolic link stays, and the file behind
+ * it is replaced. */
 CLEAVE_STATUS cleave_file_write(const char *path, const void *data, size_t length, cleave_error_t *error);
 
 /* The same for content in parts, written one after the other. `lasts`: they are on the disk when the call

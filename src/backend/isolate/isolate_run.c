@@ -46,15 +46,15 @@ static cleave_status_t fail_size(const cleave_isolated_program_t *program, const
   return CLEAVE_ERROR_SHAPE;
 }
 
-/* Takes over the shape of a run; *out_changes if the memory has to be made anew. */
-static cleave_status_t take_shape(const cleave_isolated_program_t *program, cleave_isolated_port_t *port,
-                                  const cleave_tensor_view_t *tensor, bool *out_changes,
-                                  cleave_message_t *message) {
+/* Takes over the shape of a run. If it is another one, the program is no longer bound: also if the run fails
+ * before its memory is made anew. */
+static cleave_status_t take_shape(cleave_isolated_program_t *program, cleave_isolated_port_t *port,
+                                  const cleave_tensor_view_t *tensor, cleave_message_t *message) {
   size_t bytes = 0;
   bool is_known = cleave_tensor_view_bytes(tensor, &bytes);
   bool is_output = port >= program->ports + program->input_count;
   if (is_output && !is_known && tensor->data == NULL) {
-    *out_changes = *out_changes || port->kind != CLEAVE_PORT_OPEN;
+    program->is_bound = program->is_bound && port->kind == CLEAVE_PORT_OPEN;
     port->kind = CLEAVE_PORT_OPEN;
     return CLEAVE_OK;
   }
@@ -65,7 +65,7 @@ static cleave_status_t take_shape(const cleave_isolated_program_t *program, clea
   if (port->kind == CLEAVE_PORT_BUFFER && has_shape(port, tensor)) {
     return CLEAVE_OK;
   }
-  *out_changes = true;
+  program->is_bound = false;
   port->kind = CLEAVE_PORT_BUFFER;
   port->rank = tensor->rank;
   if (tensor->rank > 0) {
@@ -84,9 +84,8 @@ static cleave_status_t check_size(const cleave_isolated_program_t *program,
   return fits ? CLEAVE_OK : fail_size(program, port, message);
 }
 
-static cleave_status_t check_port(const cleave_isolated_program_t *program, cleave_isolated_port_t *port,
-                                  const cleave_tensor_view_t *tensor, bool *out_changes,
-                                  cleave_message_t *message) {
+static cleave_status_t check_port(cleave_isolated_program_t *program, cleave_isolated_port_t *port,
+                                  const cleave_tensor_view_t *tensor, cleave_message_t *message) {
   if (port->kind == CLEAVE_PORT_FIXED) {
     if (tensor->version == port->version) {
       return CLEAVE_OK;
@@ -95,19 +94,18 @@ static cleave_status_t check_port(const cleave_isolated_program_t *program, clea
                    (unsigned)(port - program->ports));
     return CLEAVE_ERROR_INVALID_ARGUMENT;
   }
-  return program->is_open ? take_shape(program, port, tensor, out_changes, message)
+  return program->is_open ? take_shape(program, port, tensor, message)
                           : check_size(program, port, tensor, message);
 }
 
 static cleave_status_t check_ports(cleave_isolated_program_t *program, const cleave_run_args_t *args,
-                                   bool *out_changes, cleave_message_t *message) {
-  *out_changes = !program->is_bound;
+                                   cleave_message_t *message) {
   for (uint32_t k = 0; k < program->input_count; k++) {
-    CLEAVE_TRY(check_port(program, &program->ports[k], &args->inputs[k], out_changes, message));
+    CLEAVE_TRY(check_port(program, &program->ports[k], &args->inputs[k], message));
   }
   for (uint32_t k = 0; k < program->output_count; k++) {
     if (request_of(args, k) != CLEAVE_REQUEST_NONE) {
-      CLEAVE_TRY(check_port(program, output_of(program, k), &args->outputs[k], out_changes, message));
+      CLEAVE_TRY(check_port(program, output_of(program, k), &args->outputs[k], message));
     }
   }
   return CLEAVE_OK;
@@ -287,8 +285,8 @@ static cleave_status_t ask(running_t *running, cleave_message_t *message) {
   return take_steps(program, &call, &reply, message);
 }
 
-static cleave_status_t run(running_t *running, bool changes, cleave_message_t *message) {
-  if (changes) {
+static cleave_status_t run(running_t *running, cleave_message_t *message) {
+  if (!running->program->is_bound) {
     CLEAVE_TRY(cleave_isolate_bind(running->program, message));
   }
   copy_in(running->program, running->args);
@@ -298,10 +296,9 @@ static cleave_status_t run(running_t *running, bool changes, cleave_message_t *m
 cleave_status_t cleave_isolate_run(void *memory, const cleave_run_args_t *args, cleave_message_t *message) {
   cleave_isolated_program_t *program = memory;
   running_t running = {.program = program, .args = args};
-  bool changes = false;
-  CLEAVE_TRY(check_ports(program, args, &changes, message));
+  CLEAVE_TRY(check_ports(program, args, message));
   CLEAVE_TRY(cleave_worker_begin(program->worker, message));
-  cleave_status_t status = run(&running, changes, message);
+  cleave_status_t status = run(&running, message);
   cleave_worker_end(program->worker);
   if (status == CLEAVE_OK) {
     copy_out(program, args);

@@ -73,6 +73,29 @@ typedef struct cleave_run_sessions {
   int64_t first_owned; /* 1 if the first is the job's */
 } cleave_run_sessions_t;
 
+/* variants.c: what the clients of batches ask. Requests of different clients differ, so that rows that reach
+ * another client, or depend on each other, are seen. */
+enum { CLEAVE_RUN_MAX_VARIANTS = 4 };
+
+typedef struct cleave_run_variants {
+  int64_t count;                         /* client k asks variant k % count */
+  size_t input_count;                    /* of each */
+  uint32_t output_count;                 /* of each */
+  cleave_tensor_t **inputs;              /* variant by variant */
+  cleave_tensor_view_t *views;           /* of the inputs */
+  const cleave_tensor_view_t **pointers; /* to the views */
+  cleave_tensor_t **alone;               /* variant by variant: the outputs of the request if it runs alone */
+} cleave_run_variants_t;
+
+/* Runs each alone in the job's session. Deinitialise also after a failure. */
+CLEAVE_STATUS cleave_run_variants_make(cleave_run_variants_t *variants, const cleave_job_t *job,
+                                       int64_t clients, cleave_error_t *error);
+/* Of a client; as many as the model has. */
+const cleave_tensor_view_t *const *cleave_run_variants_inputs(const cleave_run_variants_t *variants,
+                                                              int64_t client);
+cleave_tensor_t *const *cleave_run_variants_alone(const cleave_run_variants_t *variants, int64_t client);
+void cleave_run_variants_deinit(cleave_run_variants_t *variants);
+
 typedef struct cleave_run_requests {
   int64_t count;       /* N; 0: no requests are asked for */
   int64_t concurrency; /* K */
@@ -81,9 +104,10 @@ typedef struct cleave_run_requests {
   double window_ms;
   bool is_measured; /* the number of sessions: at most those that are set here before */
   cleave_run_sessions_t sessions;
-  cleave_model_t *model;     /* with batches: before it is bound */
-  cleave_server_t *server;   /* with batches */
-  cleave_tensor_t **outputs; /* with batches: per client those of its last request */
+  cleave_model_t *model;          /* with batches: before it is bound */
+  cleave_server_t *server;        /* with batches */
+  cleave_run_variants_t variants; /* with batches */
+  cleave_tensor_t **outputs;      /* with batches: per client those of its last request */
   uint32_t output_count;
   double *times;  /* per request in ms; sorted in the end */
   double seconds; /* from the first request's begin to the last one's end */

@@ -26,10 +26,9 @@ enum { MAX_REQUESTS = 100000000, MAX_CONCURRENCY = 1024, MAX_WINDOW_MS = 60000, 
 typedef struct load {
   cleave_run_requests_t *requests;
   const cleave_run_sessions_t *sessions; /* without batches: what answers */
-  const cleave_inputs_t *inputs;
-  double *times;        /* NULL while warming up */
-  int64_t count;        /* requests */
-  pthread_mutex_t lock; /* guards what follows */
+  double *times;                         /* NULL while warming up */
+  int64_t count;                         /* requests */
+  pthread_mutex_t lock;                  /* guards what follows */
   int64_t next;
   int64_t answered;
   uint64_t *asked; /* since when request n waits, at n modulo the number of clients */
@@ -40,6 +39,7 @@ typedef struct load {
 typedef struct runner {
   load_t *load;
   cleave_session_t *session;            /* without batches */
+  int64_t client;                       /* with batches */
   cleave_tensor_view_t *views;          /* with batches: of its outputs */
   const cleave_tensor_view_t **outputs; /* to the views */
   pthread_t thread;
@@ -154,10 +154,12 @@ static void *work(void *context) {
   const cleave_run_requests_t *requests = load->requests;
   int64_t number = 0;
   uint64_t start = 0;
+  const cleave_tensor_view_t *const *inputs =
+      requests->server == NULL ? NULL : cleave_run_variants_inputs(&requests->variants, runner->client);
   for (bool has_answered = false; take(load, has_answered, &number, &start); has_answered = true) {
     runner->status = requests->server == NULL
                          ? cleave_session_run(runner->session, &runner->error)
-                         : cleave_server_run(requests->server, load->inputs->pointers, load->inputs->count,
+                         : cleave_server_run(requests->server, inputs, requests->variants.input_count,
                                              runner->outputs, requests->output_count, &runner->error);
     if (load->times != NULL) {
       load->times[number] = cleave_clock_ms(start, cleave_clock_now());
@@ -322,9 +324,10 @@ static cleave_status_t prepare(load_t *load, runner_t *runners, const cleave_job
                                cleave_error_t *error) {
   cleave_run_requests_t *requests = load->requests;
   for (int64_t k = 0; k < runner_count(load); k++) {
-    runners[k] = (runner_t){.load = load, .error = CLEAVE_ERROR_INIT};
+    runners[k] = (runner_t){.load = load, .client = k, .error = CLEAVE_ERROR_INIT};
   }
   if (requests->window != NULL) {
+    CLEAVE_TRY(cleave_run_variants_make(&requests->variants, job, requests->concurrency, error));
     CLEAVE_TRY(make_server(requests, job, error));
     return make_outputs(requests, runners, error);
   }
@@ -356,10 +359,7 @@ static cleave_status_t measure(load_t *load, runner_t *runners, cleave_error_t *
 
 cleave_status_t cleave_run_requests_run(cleave_run_requests_t *requests, cleave_job_t *job,
                                         cleave_error_t *error) {
-  load_t load = {.requests = requests,
-                 .sessions = &requests->sessions,
-                 .inputs = &job->inputs,
-                 .lock = PTHREAD_MUTEX_INITIALIZER};
+  load_t load = {.requests = requests, .sessions = &requests->sessions, .lock = PTHREAD_MUTEX_INITIALIZER};
   cleave_status_t status = CLEAVE_OK;
   int64_t count = runner_count(&load);
   runner_t *runners = cleave_allocate_zeroed((size_t)count, sizeof *runners);
@@ -454,6 +454,7 @@ void cleave_run_requests_deinit(cleave_run_requests_t *requests) {
        k++) {
     cleave_tensor_release(requests->outputs[k]);
   }
+  cleave_run_variants_deinit(&requests->variants);
   cleave_server_destroy(requests->server);
   cleave_model_release(requests->model);
   cleave_free((void *)requests->outputs);

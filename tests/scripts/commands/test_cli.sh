@@ -162,6 +162,11 @@ g.output("y", g.Softmax(g.Relu(g.input("x", "float32", { "N", 4 }))))
 LUA
 check "batches" 0 'all outputs match against the same request alone' "$program" run open.lua --requests 60 --concurrency 4 --threads 1 --batch-window 1ms --batch-limit 4
 also "the clients" '^ *60  *4  *'
+cat >mixed.lua <<'LUA'
+local x = g.input("x", "float32", { "N", 4 })
+g.output("y", g.Sub(x, g.ReduceMean(x, { 0 })))
+LUA
+check "rows that depend on each other" 1 'outputs differ against the same request alone' "$program" run mixed.lua --requests 400 --concurrency 4 --threads 1 --batch-window 20ms --batch-limit 4
 check "batches as JSON" 0 '"batch_limit": 3' "$program" run open.lua --requests 30 --concurrency 3 --batch-window 1.5 --json
 check "batches need an open dimension" 1 "input 'x': requests cannot run in batches" "$program" run tiny.lua --requests 5 --concurrency 2 --batch-window 1
 check "a window of nonsense" 2 "option '--batch-window': expected milliseconds" "$program" run open.lua --requests 5 --batch-window 2s

@@ -36,6 +36,14 @@ same() {
 }
 
 check "saves a plan" 0 'written to a.json' "$program" partition tiny.lua --rules rules.lua -o a.json
+(umask 027 && "$program" partition tiny.lua --rules rules.lua -o private.json >out.txt)
+check "a new file has what umask leaves" 0 '^640$' stat -c %a private.json
+chmod 600 private.json
+ln -s private.json link.json
+check "writes through a link" 0 'written to link.json' "$program" partition tiny.lua --rules rules.lua -o link.json
+check "keeps the mode of a file" 0 '^600 regular file$' stat -c '%a %F' private.json
+check "keeps the link" 0 '^symbolic link$' stat -c %F link.json
+check "has written the file" 0 '' cmp a.json private.json
 check "replays it" 0 'product .*fuse on cpu .*rules.lua:4 .* 1 ' "$program" run tiny.lua --plan a.json --repeat 1 --verify
 check "replays it with no rule file there" 0 'all outputs match' \
   sh -c "mv rules.lua away.lua && '$program' run tiny.lua --plan a.json --repeat 1 --verify; status=\$?; mv away.lua rules.lua; exit \$status"
