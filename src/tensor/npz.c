@@ -331,9 +331,25 @@ static void put_directory(cleave_text_t *out, const cleave_npz_item_t *items, co
   put(out, 0, 2);
 }
 
+static cleave_status_t fail_size(const char *path, cleave_error_t *error) {
+  return cleave_error_set_at(error, CLEAVE_ERROR_LIMIT, path, 0,
+                             "an archive of more than 4 GiB or %d arrays is not written", MAX_ENTRIES);
+}
+
+/* Before checksums take their time. */
+static cleave_status_t check_size(const char *path, const cleave_npz_item_t *items, size_t count,
+                                  cleave_error_t *error) {
+  uint64_t bytes = 0;
+  for (size_t k = 0; k < count && bytes <= UINT32_MAX; k++) {
+    bytes += items[k].tensor->bytes;
+  }
+  return bytes > UINT32_MAX || count > MAX_ENTRIES ? fail_size(path, error) : CLEAVE_OK;
+}
+
 static cleave_status_t write_entries(const char *path, const cleave_npz_item_t *items, size_t count,
                                      written_t *entries, cleave_file_part_t *parts, cleave_error_t *error) {
   uint64_t offset = 0;
+  CLEAVE_TRY(check_size(path, items, count, error));
   for (size_t k = 0; k < count; k++) {
     CLEAVE_TRY(prepare(path, &items[k], offset, &entries[k], error));
     parts[2 * k] = (cleave_file_part_t){entries[k].head.data, entries[k].head.length};
@@ -343,9 +359,8 @@ static cleave_status_t write_entries(const char *path, const cleave_npz_item_t *
   cleave_text_t directory = {0};
   put_directory(&directory, items, entries, count, offset);
   cleave_status_t status = cleave_text_check(&directory, error);
-  if (status == CLEAVE_OK && (offset + directory.length > UINT32_MAX || count > MAX_ENTRIES)) {
-    status = cleave_error_set_at(error, CLEAVE_ERROR_LIMIT, path, 0,
-                                 "an archive of more than 4 GiB or %d arrays is not written", MAX_ENTRIES);
+  if (status == CLEAVE_OK && offset + directory.length > UINT32_MAX) {
+    status = fail_size(path, error);
   }
   if (status == CLEAVE_OK) {
     parts[2 * count] = (cleave_file_part_t){directory.data, directory.length};
