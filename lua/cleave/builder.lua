@@ -294,6 +294,14 @@ local function binary(name)
   end
 end
 
+-- Lua makes a boolean of what a comparison returns, so that it cannot be a node.
+local function no_order(advice)
+  return function()
+    host.fail(0, "values have no order while a graph is built: " .. advice
+      .. " makes the node that compares them")
+  end
+end
+
 host.extend_values {
   __add = binary "Add",
   __sub = binary "Sub",
@@ -304,6 +312,8 @@ host.extend_values {
     local y = host.add_node(host.op "Neg", x)
     return y
   end,
+  __lt = no_order "g.Less(a, b) or g.Greater(a, b)",
+  __le = no_order "g.LessOrEqual(a, b) or g.GreaterOrEqual(a, b)",
 }
 
 local function add_output(name, value)

@@ -174,7 +174,13 @@ local function graph_file()
   out.add("---@alias cleave.dtype %s", '"' .. table.concat(host.dtype_names(), '"|"') .. '"')
   out.add("---@alias cleave.operand cleave.value|number|table")
   out.add("")
+  out.add("---Attributes of a node by name; those that are not written have their defaults. `pairs`")
+  out.add("---goes over what is written; as the last argument of an operator, a new node gets this.")
+  out.add("---@class cleave.attributes")
+  out.add("---@field [string] any")
+  out.add("")
   out.add("---Inputs or outputs of a node: by name or place, nil where left out; # is how many.")
+  out.add("---`pairs` goes over those that are there, `table.unpack` gives all by place.")
   out.add("---@class cleave.ports")
   out.add("---@field [integer] cleave.value?")
   out.add("---@field [string] cleave.value?")
@@ -255,7 +261,7 @@ local function operator_lines(out, op)
 end
 
 local function signature(op)
-  local class = "cleave.attributes." .. op.name
+  local class = "cleave.attributes." .. op.name .. "|cleave.attributes"
   local parts, many = {}, nil
   for k, port in ipairs(op.inputs) do
     if port.kind == "variadic" then

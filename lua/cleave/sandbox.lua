@@ -181,7 +181,9 @@ local LISTS = {
     return host.sort(list, less)
   end,
   unpack = function(list, first, last)
-    plain_list(list, "table.unpack")
+    if not host.is_handle(list) then
+      plain_list(list, "table.unpack")
+    end
     return host.unpack(list, first, last)
   end,
 }

@@ -177,7 +177,7 @@ static cleave_status_t add_node(const invocation_t *call, cleave_node_t *out_nod
   return status;
 }
 
-/* (operator, inputs ..., table?) -> outputs. */
+/* (operator, inputs ..., table or attributes of a node?) -> outputs. */
 static int host_add_node(lua_State *state) {
   invocation_t call = {.read = {.state = state, .read_tensor = read_tensor, .element_count = element_count},
                        .builder = cleave_builder_of(state)};

@@ -267,6 +267,11 @@ static void walk_table(walk_t *walk, int32_t level) {
     return;
   }
   if (walk->tensor == NULL) {
+    if (lua_type(state, -1) == LUA_TUSERDATA) {
+      cleave_script_raise(state,
+                          "a list of numbers is a constant, and this one has a value in it: inputs are "
+                          "separate arguments, as in g.Concat(a, b, { axis = 1 })");
+    }
     if (!lua_isboolean(state, -1) && lua_type(state, -1) != LUA_TNUMBER) {
       cleave_script_raise(state, "an element of a constant: expected a number, found a %s",
                           luaL_typename(state, -1));

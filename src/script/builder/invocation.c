@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "ops/ops.h"
 #include "script/builder/builder.h"
+#include "script/handles/handles.h"
 #include "script/sandbox/host.h"
 
 static bool is_variadic(const cleave_op_port_t *ports, uint32_t count) {
@@ -197,13 +198,38 @@ void cleave_invocation_read_attribute(const cleave_invocation_t *call, const cle
   }
 }
 
-/* Reads all attributes of the table before the node is made, so that an error leaves no node behind. */
+/* The attributes that the node of a handle carries. They stay in its graph. */
+static void take_attributes(cleave_invocation_t *call) {
+  const cleave_handle_t *handle = lua_touserdata(call->state, call->node);
+  const cleave_node_record_t *node =
+      cleave_graph_node(cleave_script_of(call->state)->graph, (cleave_node_t){handle->index});
+  for (uint32_t k = 0; k < node->attribute_count; k++) {
+    cleave_attribute_t *attribute = &call->attributes[call->attribute_count];
+    *attribute = node->attributes[k];
+    const cleave_op_attribute_t *schema = cleave_op_find_attribute(call->op, attribute->name);
+    if (schema == NULL) {
+      cleave_handle_raise_attribute(call->state, call->op, attribute->name);
+      return;
+    }
+    if (schema->value.kind != attribute->kind) {
+      cleave_script_raise(call->state, "%s: attribute '%s': expected a %s, found a %s", call->op->name,
+                          attribute->name, cleave_host_kind_name(schema->value.kind),
+                          cleave_host_kind_name(attribute->kind));
+    }
+    call->attribute_count++;
+  }
+}
+
+/* Reads all attributes before the node is made, so that an error leaves no node behind. */
 static void read_attributes(cleave_invocation_t *call) {
   lua_State *state = call->state;
-  uint32_t most = call->table != 0 ? call->op->attribute_count : 0;
+  uint32_t most = call->op->attribute_count;
   call->attributes = lua_newuserdatauv(state, ((size_t)most + 1) * sizeof *call->attributes, 0);
   luaL_checkstack(state, 2 * (int)most + 8, NULL);
-  for (uint32_t k = 0; k < most; k++) {
+  if (call->node != 0) {
+    take_attributes(call);
+  }
+  for (uint32_t k = 0; call->table != 0 && k < most; k++) {
     if (lua_getfield(state, call->table, call->op->attributes[k].value.name) == LUA_TNIL) {
       lua_pop(state, 1);
       continue;
@@ -233,9 +259,12 @@ static int named_output_count(const cleave_invocation_t *call) {
 /* The number of outputs from Split's attribute or second input. */
 static int split_output_count(const cleave_invocation_t *call) {
   int count = 0;
-  if (call->table != 0 && lua_getfield(call->state, call->table, "num_outputs") != LUA_TNIL) {
-    lua_Integer wanted = lua_isinteger(call->state, -1) ? lua_tointeger(call->state, -1) : 0;
-    count = wanted >= 1 && wanted <= CLEAVE_INVOCATION_PORTS ? (int)wanted : 0;
+  const cleave_attribute_t *wanted = NULL;
+  for (uint32_t k = 0; k < call->attribute_count; k++) {
+    wanted = strcmp(call->attributes[k].name, "num_outputs") == 0 ? &call->attributes[k] : wanted;
+  }
+  if (wanted != NULL) {
+    count = wanted->i >= 1 && wanted->i <= CLEAVE_INVOCATION_PORTS ? (int)wanted->i : 0;
   } else if (call->input_count > 1 && call->inputs[1] != 0) {
     int64_t sizes = call->element_count(call, call->inputs[1]);
     count = sizes >= 1 && sizes <= CLEAVE_INVOCATION_PORTS ? (int)sizes : 0;
@@ -273,6 +302,10 @@ void cleave_invocation_read(cleave_invocation_t *call) {
   call->positional_count = lua_gettop(state);
   if (call->positional_count > 0 && is_attribute_table(state, call->positional_count)) {
     call->table = call->positional_count--;
+  } else if (call->positional_count > 0 &&
+             cleave_handle_is(state, call->positional_count, CLEAVE_HANDLE_ATTRIBUTES)) {
+    call->node = call->positional_count--;
+    (void)cleave_handle_check(state, call->node, CLEAVE_HANDLE_ATTRIBUTES);
   }
   if (call->positional_count > CLEAVE_INVOCATION_PORTS) {
     cleave_script_raise(state, "%s: more than %d inputs", call->op->name, CLEAVE_INVOCATION_PORTS);
@@ -285,6 +318,6 @@ void cleave_invocation_read(cleave_invocation_t *call) {
   if (call->table != 0) {
     read_named_inputs(call);
   }
-  read_outputs(call);
   read_attributes(call);
+  read_outputs(call);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A call of an operator from Lua, as `g.Conv(x, w, { pads = {1, 1, 1, 1}, name = "c" })`: positional inputs,
- * then a table of attributes and of inputs by name. One reader serves all operators, by their schemas, and
- * whoever calls them: graphs that are built, and arrays.
+ * then a table of attributes and of inputs by name, or the attributes of a node. One reader serves all
+ * operators, by their schemas, and whoever calls them: graphs that are built, and arrays.
  */
 #ifndef CLEAVE_SCRIPT_BUILDER_INVOCATION_H
 #define CLEAVE_SCRIPT_BUILDER_INVOCATION_H
@@ -27,6 +27,7 @@ typedef struct cleave_invocation {
   uint32_t input_count; /* up to the last that is given */
   int positional_count;
   int table;                      /* index of the attribute table; 0: none */
+  int node;                       /* index of the attributes of a node in its place; 0: none */
   cleave_attribute_t *attributes; /* those that are given */
   uint32_t attribute_count;
   int output_count;

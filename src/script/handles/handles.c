@@ -9,6 +9,7 @@
 
 static const char CACHE_KEY = 'c';
 static const char METATABLES_KEY = 't';
+static const char CONTENT[] = "content"; /* field of a metatable */
 static const char *const KIND_NAMES[CLEAVE_HANDLE_KIND_COUNT] = {
     "node", "value", "graph", "match", "subgraph", "attributes", "inputs", "outputs"};
 
@@ -78,8 +79,8 @@ static int handle_to_text(lua_State *state) {
   return 1;
 }
 
-void cleave_handle_define(lua_State *state, cleave_handle_kind_t kind, lua_CFunction index,
-                          lua_CFunction length) {
+void cleave_handle_define(lua_State *state, cleave_handle_kind_t kind,
+                          const cleave_handle_functions_t *functions) {
   if (lua_rawgetp(state, LUA_REGISTRYINDEX, &METATABLES_KEY) == LUA_TNIL) {
     lua_pop(state, 1);
     lua_newtable(state);
@@ -87,7 +88,7 @@ void cleave_handle_define(lua_State *state, cleave_handle_kind_t kind, lua_CFunc
     lua_rawsetp(state, LUA_REGISTRYINDEX, &METATABLES_KEY);
   }
   lua_newtable(state);
-  lua_pushcfunction(state, index);
+  lua_pushcfunction(state, functions->index);
   lua_setfield(state, -2, "__index");
   lua_pushcfunction(state, refuse_change);
   lua_setfield(state, -2, "__newindex");
@@ -95,9 +96,13 @@ void cleave_handle_define(lua_State *state, cleave_handle_kind_t kind, lua_CFunc
   lua_setfield(state, -2, "__eq");
   lua_pushcfunction(state, handle_to_text);
   lua_setfield(state, -2, "__tostring");
-  if (length != NULL) {
-    lua_pushcfunction(state, length);
+  if (functions->length != NULL) {
+    lua_pushcfunction(state, functions->length);
     lua_setfield(state, -2, "__len");
+  }
+  if (functions->content != NULL) {
+    lua_pushcfunction(state, functions->content);
+    lua_setfield(state, -2, CONTENT);
   }
   lua_pushstring(state, KIND_NAMES[kind]);
   lua_setfield(state, -2, "__name");
@@ -250,6 +255,20 @@ cleave_handle_t *cleave_handle_check(lua_State *state, int index, cleave_handle_
 
 cleave_node_t cleave_handle_check_node(lua_State *state, int index) {
   return (cleave_node_t){cleave_handle_check(state, index, CLEAVE_HANDLE_NODE)->index};
+}
+
+bool cleave_handle_is(lua_State *state, int index, cleave_handle_kind_t kind) {
+  const cleave_handle_t *handle = lua_touserdata(state, index);
+  return lua_type(state, index) == LUA_TUSERDATA && lua_rawlen(state, index) == sizeof *handle &&
+         handle->kind == kind;
+}
+
+void cleave_handle_open(lua_State *state, int index) {
+  if (lua_type(state, index) == LUA_TUSERDATA && luaL_getmetafield(state, index, CONTENT) != LUA_TNIL) {
+    lua_pushvalue(state, index);
+    lua_call(state, 1, 1);
+    lua_replace(state, index);
+  }
 }
 
 bool cleave_handle_less(lua_State *state, int a, int b) {

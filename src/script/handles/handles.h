@@ -40,9 +40,16 @@ void cleave_handle_forget_order(lua_State *state);
 
 /* handle_kinds.c: prepares an interpreter for handles of all kinds; once, before any is made. */
 void cleave_handles_register(lua_State *state);
-/* Makes the metatable of one kind. `length` may be NULL. */
-void cleave_handle_define(lua_State *state, cleave_handle_kind_t kind, lua_CFunction index,
-                          lua_CFunction length);
+/* The functions of one kind. */
+typedef struct cleave_handle_functions {
+  lua_CFunction index;
+  lua_CFunction length;  /* NULL: it has none */
+  lua_CFunction content; /* (handle) -> a table of what `pairs` goes over; NULL: nothing */
+} cleave_handle_functions_t;
+
+/* Makes the metatable of one kind. */
+void cleave_handle_define(lua_State *state, cleave_handle_kind_t kind,
+                          const cleave_handle_functions_t *functions);
 /* The metatable of a kind, the same for all handles of an interpreter. */
 void cleave_handle_push_metatable(lua_State *state, cleave_handle_kind_t kind);
 
@@ -61,6 +68,10 @@ void cleave_handle_push_values(lua_State *state, const cleave_value_t *values, u
 /* The live handle at an index of the stack; raises if it is not of that kind, or stale. */
 cleave_handle_t *cleave_handle_check(lua_State *state, int index, cleave_handle_kind_t kind);
 cleave_node_t cleave_handle_check_node(lua_State *state, int index);
+/* Is it a handle of this kind, stale ones too? Other userdata are not. */
+bool cleave_handle_is(lua_State *state, int index, cleave_handle_kind_t kind);
+/* Puts the content of the handle at an index of the stack in its place; leaves anything else as it is. */
+void cleave_handle_open(lua_State *state, int index);
 /* Does it refer to a removed node or value of the present graph? */
 bool cleave_handle_is_removed(lua_State *state, const cleave_handle_t *handle);
 /* For sorting keys of tables. */
@@ -90,10 +101,13 @@ extern const char cleave_handle_list_fields;
 /* __index of the kinds. */
 int cleave_node_handle_index(lua_State *state);
 int cleave_attributes_handle_index(lua_State *state);
+int cleave_attributes_handle_content(lua_State *state);
 int cleave_inputs_handle_index(lua_State *state);
 int cleave_inputs_handle_length(lua_State *state);
+int cleave_inputs_handle_content(lua_State *state);
 int cleave_outputs_handle_index(lua_State *state);
 int cleave_outputs_handle_length(lua_State *state);
+int cleave_outputs_handle_content(lua_State *state);
 int cleave_value_handle_index(lua_State *state);
 int cleave_graph_handle_index(lua_State *state);
 int cleave_match_handle_index(lua_State *state);

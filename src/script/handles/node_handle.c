@@ -146,10 +146,13 @@ const cleave_handle_field_t cleave_node_handle_fields[] = {
     {"dtype", push_dtype, "cleave.dtype|\"unknown\"", "of its first output"},
     {"shape", push_shape, "(integer|string)[]?", "of its first output: sizes, names of open ones, \"?\""},
     {"rank", push_rank, "integer?", "of its first output; nil: not known"},
-    {"inputs", push_inputs, "cleave.ports", "values by schema name or place; #inputs; nil if left out"},
+    {"inputs", push_inputs, "cleave.ports",
+     "values by schema name or place; nil if left out; #, pairs and table.unpack go by place"},
     {"outputs", push_outputs, "cleave.ports", "as inputs"},
-    {"attrs", push_attributes, "table<string, any>",
-     "attributes; those that are not written have their defaults"},
+    {"attrs", push_attributes, "cleave.attributes",
+     "by name; those that are not written have their defaults; pairs has what is written, as has a new node "
+     "that "
+     "gets them: g.Cast(x, node.attrs)"},
     {"attr", push_attr, "fun(self: cleave.node, name: string): any", "an attribute by name"},
     {"users", push_users, "cleave.node[]", "that read an output, each once"},
     {"flops", push_flops, "number?", "to compute; nil: a size is not known"},
@@ -161,6 +164,19 @@ int cleave_node_handle_index(lua_State *state) {
   return cleave_handle_index(state, CLEAVE_HANDLE_NODE, cleave_node_handle_fields);
 }
 
+/* The attributes that the node carries itself. */
+int cleave_attributes_handle_content(lua_State *state) {
+  const cleave_handle_t *handle = cleave_handle_check(state, 1, CLEAVE_HANDLE_ATTRIBUTES);
+  const cleave_node_record_t *node = cleave_graph_node(graph_of(state), node_of(handle));
+  lua_createtable(state, 0, node->attribute_count);
+  for (uint32_t k = 0; k < node->attribute_count; k++) {
+    cleave_handle_push_attribute(state, &node->attributes[k]);
+    lua_setfield(state, -2, node->attributes[k].name);
+    cleave_script_step(state, 2);
+  }
+  return 1;
+}
+
 int cleave_attributes_handle_index(lua_State *state) {
   const cleave_handle_t *handle = cleave_handle_check(state, 1, CLEAVE_HANDLE_ATTRIBUTES);
   return push_attribute_named(state, handle, luaL_checkstring(state, 2));
@@ -168,9 +184,21 @@ int cleave_attributes_handle_index(lua_State *state) {
 
 /* ---- inputs and outputs ---- */
 
-static int index_port(lua_State *state, const cleave_handle_t *handle, bool inputs) {
+static cleave_value_t port_at(const cleave_graph_t *graph, const cleave_handle_t *handle, uint32_t index) {
+  return handle->kind == CLEAVE_HANDLE_INPUTS ? cleave_node_input(graph, node_of(handle), index)
+                                              : cleave_node_output(graph, node_of(handle), index);
+}
+
+static uint32_t port_count(const cleave_graph_t *graph, const cleave_handle_t *handle) {
+  return handle->kind == CLEAVE_HANDLE_INPUTS ? cleave_node_input_count(graph, node_of(handle))
+                                              : cleave_node_output_count(graph, node_of(handle));
+}
+
+static int index_port(lua_State *state, cleave_handle_kind_t kind) {
+  const cleave_handle_t *handle = cleave_handle_check(state, 1, kind);
   const cleave_graph_t *graph = graph_of(state);
   const cleave_op_t *op = cleave_node_op(graph, node_of(handle));
+  bool inputs = kind == CLEAVE_HANDLE_INPUTS;
   uint32_t index = CLEAVE_INDEX_NONE;
   if (lua_isinteger(state, 2)) {
     lua_Integer position = lua_tointeger(state, 2);
@@ -182,27 +210,48 @@ static int index_port(lua_State *state, const cleave_handle_t *handle, bool inpu
       return cleave_handle_raise_port(state, op, name, inputs);
     }
   }
-  cleave_handle_push_value(state, inputs ? cleave_node_input(graph, node_of(handle), index)
-                                         : cleave_node_output(graph, node_of(handle), index));
+  cleave_handle_push_value(state, port_at(graph, handle, index));
+  return 1;
+}
+
+static int count_ports(lua_State *state, cleave_handle_kind_t kind) {
+  lua_pushinteger(state, port_count(graph_of(state), cleave_handle_check(state, 1, kind)));
+  return 1;
+}
+
+/* By place; those that are left out are nil. */
+static int list_ports(lua_State *state, cleave_handle_kind_t kind) {
+  const cleave_handle_t *handle = cleave_handle_check(state, 1, kind);
+  uint32_t count = port_count(graph_of(state), handle);
+  lua_createtable(state, (int)count, 0);
+  for (uint32_t k = 0; k < count; k++) {
+    cleave_handle_push_value(state, port_at(graph_of(state), handle, k));
+    lua_rawseti(state, -2, (lua_Integer)k + 1);
+    cleave_script_step(state, 2);
+  }
   return 1;
 }
 
 int cleave_inputs_handle_index(lua_State *state) {
-  return index_port(state, cleave_handle_check(state, 1, CLEAVE_HANDLE_INPUTS), true);
+  return index_port(state, CLEAVE_HANDLE_INPUTS);
 }
 
 int cleave_outputs_handle_index(lua_State *state) {
-  return index_port(state, cleave_handle_check(state, 1, CLEAVE_HANDLE_OUTPUTS), false);
+  return index_port(state, CLEAVE_HANDLE_OUTPUTS);
 }
 
 int cleave_inputs_handle_length(lua_State *state) {
-  const cleave_handle_t *handle = cleave_handle_check(state, 1, CLEAVE_HANDLE_INPUTS);
-  lua_pushinteger(state, cleave_node_input_count(graph_of(state), node_of(handle)));
-  return 1;
+  return count_ports(state, CLEAVE_HANDLE_INPUTS);
 }
 
 int cleave_outputs_handle_length(lua_State *state) {
-  const cleave_handle_t *handle = cleave_handle_check(state, 1, CLEAVE_HANDLE_OUTPUTS);
-  lua_pushinteger(state, cleave_node_output_count(graph_of(state), node_of(handle)));
-  return 1;
+  return count_ports(state, CLEAVE_HANDLE_OUTPUTS);
+}
+
+int cleave_inputs_handle_content(lua_State *state) {
+  return list_ports(state, CLEAVE_HANDLE_INPUTS);
+}
+
+int cleave_outputs_handle_content(lua_State *state) {
+  return list_ports(state, CLEAVE_HANDLE_OUTPUTS);
 }

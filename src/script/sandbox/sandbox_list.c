@@ -118,6 +118,7 @@ static int next_pair(lua_State *state) {
 }
 
 static int host_pairs(lua_State *state) {
+  cleave_handle_open(state, 1);
   luaL_checktype(state, 1, LUA_TTABLE);
   lua_settop(state, 1);
   lua_newtable(state);
@@ -150,6 +151,7 @@ static int host_pairs(lua_State *state) {
 /* (table, key?) -> the first key, or the one that follows, and its value; nil at the end. In the order of
  * pairs, and so in time that is proportional to the table. */
 static int host_next(lua_State *state) {
+  cleave_handle_open(state, 1);
   luaL_checktype(state, 1, LUA_TTABLE);
   lua_settop(state, 2);
   bool first = lua_isnil(state, 2);
@@ -263,12 +265,12 @@ static lua_Integer check_results(lua_State *state, lua_Integer first, lua_Intege
   return (lua_Integer)more + 1;
 }
 
-/* (list, first?, last?) -> its entries; the list is plain. */
+/* (list, first?, last?) -> its entries; the list is plain, or inputs or outputs of a node. */
 static int host_unpack(lua_State *state) {
-  luaL_checktype(state, 1, LUA_TTABLE);
   lua_Integer first = luaL_optinteger(state, 2, 1);
-  lua_Integer last =
-      lua_isnoneornil(state, 3) ? (lua_Integer)lua_rawlen(state, 1) : luaL_checkinteger(state, 3);
+  lua_Integer last = lua_isnoneornil(state, 3) ? luaL_len(state, 1) : luaL_checkinteger(state, 3);
+  cleave_handle_open(state, 1);
+  luaL_checktype(state, 1, LUA_TTABLE);
   lua_Integer count = check_results(state, first, last);
   for (lua_Integer k = 0; k < count; k++) {
     lua_rawgeti(state, 1, first + k);

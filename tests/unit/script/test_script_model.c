@@ -322,6 +322,38 @@ UNIT_TEST(says_what_does_not_fit_at_the_line) {
         ":2: Clip: input 'input' is given twice");
   fails(INPUT "return g.Relu(x).shap", CLEAVE_ERROR_FORMAT,
         ":2: a value has no field 'shap' (did you mean 'shape'?)");
+  fails(INPUT "return g.Concat({ x, x }, { axis = 1 })", CLEAVE_ERROR_FORMAT,
+        ":2: a list of numbers is a constant, and this one has a value in it: inputs are separate "
+        "arguments, as in g.Concat(a, b, { axis = 1 })");
+  fails(INPUT "return x > 0", CLEAVE_ERROR_FORMAT,
+        ":2: values have no order while a graph is built: g.Less(a, b) or g.Greater(a, b) makes the node "
+        "that compares them");
+  fails(
+      INPUT "return 0 >= x", CLEAVE_ERROR_FORMAT,
+      ":2: values have no order while a graph is built: g.LessOrEqual(a, b) or g.GreaterOrEqual(a, b) makes "
+      "the node that compares them");
+  fails(INPUT "return g.Relu(x, g.Softmax(x, { axis = 1 }).producer.attrs)", CLEAVE_ERROR_FORMAT,
+        ":2: operator 'Relu' has no attribute 'axis'");
+}
+
+UNIT_TEST(attributes_of_a_node_make_another_one) {
+  cleave_graph_destroy(
+      load(INPUT
+           "local c = g.Conv(x, g.weight { 4, 3, 3, 3 }, { pads = { 1, 1, 1, 1 }, group = 1 }).producer\n"
+           "local d = g.Conv(x, c.inputs.W, c.attrs).producer\n"
+           "local names, places = {}, {} for name in pairs(d.attrs) do names[#names + 1] = name end\n"
+           "assert(table.concat(names, ' ') == 'group pads' and next(d.attrs) == 'group')\n"
+           "assert(d.attrs.pads[4] == 1 and d.attrs.strides[1] == 1)\n"
+           "local s = g.Slice(x, { 0 }, { 4 }, nil, { 1 }).producer\n"
+           "for place in pairs(s.inputs) do places[#places + 1] = place end\n"
+           "assert(table.concat(places, ' ') == '1 2 3 5')\n"
+           "assert(select('#', table.unpack(s.inputs)) == 5 and table.unpack(s.inputs) == x)\n"
+           "assert(select(2, table.unpack(s.inputs, 3)) == nil and table.unpack(s.outputs) == s.outputs[1])\n"
+           "local n = g.ConstantOfShape({ 2 }, { value = g.constant({ 3 }, 'int32') }).producer\n"
+           "assert(g.ConstantOfShape({ 3 }, n.attrs).dtype == 'int32')\n"
+           "local p = g.Split(x, { axis = 1, num_outputs = 3 }).producer\n"
+           "assert(select('#', g.Split(x, p.attrs)) == 3)\n"
+           "return d.outputs[1]"));
 }
 
 UNIT_TEST(says_what_is_wrong_with_values) {

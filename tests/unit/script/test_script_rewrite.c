@@ -108,6 +108,23 @@ UNIT_TEST(rules_that_make_work_for_each_other_run_together) {
   rule_case_deinit(&c);
 }
 
+UNIT_TEST(the_same_operator_takes_another_input) {
+  rule_case_t c =
+      run(INPUT
+          "local h = g.Cast(x, { to = 'float64' }) local k = g.Cast(g.Relu(x), { to = 'float64' }) "
+          "return g.Transpose(h, { perm = { 1, 0 } }), g.Slice(k, { 0 }, { 4 }, nil, { 2 })",
+          RULESET("rewrite 'move' { "
+                  "  pattern = op { 'Cast', as = 'cast', inputs = { any 'x' } } >> "
+                  "    op { 'Transpose', 'Slice', as = 'view' }, "
+                  "  replace = function(m, g) "
+                  "    local arguments, last = { table.unpack(m.view.inputs) }, #m.view.inputs + 1 "
+                  "    arguments[1], arguments[last] = m.x, m.view.attrs "
+                  "    return g.Cast(g[m.view.op](table.unpack(arguments, 1, last)), m.cast.attrs) end }"));
+  check_ops(&c, "Relu Transpose Cast Slice Cast");
+  rule_case_check_values(&c, 0);
+  rule_case_deinit(&c);
+}
+
 UNIT_TEST(several_outputs_are_replaced_by_label) {
   const char *model = INPUT
       "local a = g.Relu(x, { name = 'a' }) g.output('y', g.Exp(a, { name = 'b' })) "
