@@ -19,17 +19,10 @@ local set = {
   name = "canonical",
   doc = "What exporters spell out, as the operators that they mean.",
   backend = "cpu",
-  options = {},
 }
 
 for _, path in ipairs(PARTS) do
-  local part = include(path)
-  for name, declared in pairs(part.options) do
-    set.options[name] = declared
-  end
-  for _, rule in ipairs(part) do
-    set[#set + 1] = rule
-  end
+  set[#set + 1] = include(path)
 end
 
 return ruleset(set)

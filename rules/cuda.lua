@@ -82,18 +82,11 @@ local set = {
   options = options,
 }
 
--- The parts are included one by one, because each has its own options.
 for _, name in ipairs {
   "canonical/einsum", "canonical/activations", "canonical/normalization", "canonical/attention",
   "canonical/heads", "parts/casts", "parts/definitions", "pointwise/views",
 } do
-  local part = include(name .. ".lua")
-  for key, declared in pairs(part.options) do
-    set.options[key] = declared
-  end
-  for _, rule in ipairs(part) do
-    set[#set + 1] = rule
-  end
+  set[#set + 1] = include(name .. ".lua")
 end
 
 local rules = {
@@ -327,8 +320,6 @@ local rules = {
     equal = true,
   },
 }
-for _, rule in ipairs(rules) do
-  set[#set + 1] = rule
-end
 
+set[#set + 1] = rules
 return ruleset(set)

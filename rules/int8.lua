@@ -9,21 +9,17 @@
 -- operators do. Runtimes that add integers want it with `--set float_sums=false`.
 
 local part = include("parts/int8.lua")
-local options = {
-  precision = option.enum("int8", "of convolutions and matrix products", { "float32", "int8" }),
-  keep = option.list({}, "operators or names of nodes (* is any text) that stay float32"),
-}
-for name, declared in pairs(part.options) do
-  options[name] = declared
-end
 
 return ruleset {
   name = "int8",
   doc = "QuantizeLinear and DequantizeLinear around what integers can compute.",
   backend = "cpu",
-  options = options,
+  options = {
+    precision = option.enum("int8", "of convolutions and matrix products", { "float32", "int8" }),
+    keep = option.list({}, "operators or names of nodes (* is any text) that stay float32"),
+  },
 
-  part.int8,
+  { options = part.options, part.int8 },
 
   -- ---- tests ----
 

@@ -83,25 +83,23 @@ end
 
 -- oneDNN has an algorithm per activation and a primitive per normalization. It has no Einsum, but
 -- matrix products and sums. Its recurrent layers compute every step.
-local included, options = {}, {}
+local included = {}
 for _, path in ipairs {
   "canonical/activations.lua", "canonical/normalization.lua", "canonical/einsum.lua",
   "canonical/recurrent.lua", "canonical/training.lua", "parts/qlinear.lua", "parts/int8.lua",
   "parts/quantized.lua", "parts/weights.lua", "parts/precision.lua",
 } do
-  local part = include(path)
-  table.move(part, 1, #part, #included + 1, included)
-  for key, declared in pairs(part.options) do
-    options[key] = declared
-  end
+  included[#included + 1] = include(path)
 end
 
-options.chains = option.boolean(true, "fuse chains of pointwise operators that follow no primitive")
-options.pointwise = option.boolean(true, "make kernels of connected pointwise operators")
-options.reductions = option.boolean(true, "kernels take reductions over the last axes")
-options.fast_math = option.boolean(false, "Erf, Tanh, Gelu of kernels with fewer digits, for speed")
-options.max_nodes = option.integer(64, "most nodes in one kernel", { min = 2, max = 512 })
-options.min_bytes = option.integer(4096, "fewest bytes that a kernel keeps inside", { min = 0 })
+local options = {
+  chains = option.boolean(true, "fuse chains of pointwise operators that follow no primitive"),
+  pointwise = option.boolean(true, "make kernels of connected pointwise operators"),
+  reductions = option.boolean(true, "kernels take reductions over the last axes"),
+  fast_math = option.boolean(false, "Erf, Tanh, Gelu of kernels with fewer digits, for speed"),
+  max_nodes = option.integer(64, "most nodes in one kernel", { min = 2, max = 512 }),
+  min_bytes = option.integer(4096, "fewest bytes that a kernel keeps inside", { min = 0 }),
+}
 
 return ruleset {
   name = "onednn",
@@ -407,5 +405,5 @@ return ruleset {
     refused = { everything = "moves data" },
   },
 
-  table.unpack(included),
+  included,
 }

@@ -41,17 +41,9 @@ local set = {
 
 -- A gelu in one loop is half the work of the five operators that exporters spell out.
 for _, name in ipairs { "activations", "normalization" } do
-  local part = include("canonical/" .. name .. ".lua")
-  table.move(part, 1, #part, #set + 1, set)
-  for key, declared in pairs(part.options) do
-    options[key] = declared
-  end
+  set[#set + 1] = include("canonical/" .. name .. ".lua")
 end
-do
-  local part = include("pointwise/views.lua")
-  table.move(part, 1, #part, #set + 1, set)
-  options.kernel_views = part.options.kernel_views
-end
+set[#set + 1] = include "pointwise/views.lua"
 
 local rules = {
   fuse "pointwise" {
@@ -346,5 +338,5 @@ local rules = {
   },
 }
 
-table.move(rules, 1, #rules, #set + 1, set)
+set[#set + 1] = rules
 return ruleset(set)

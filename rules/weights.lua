@@ -8,21 +8,16 @@
 -- does.
 
 local part = include("parts/weights.lua")
-local options = {
-  keep = option.list({}, "operators or names of nodes (* is any text) that stay float32"),
-}
-for name, declared in pairs(part.options) do
-  options[name] = declared
-end
 
 return ruleset {
   name = "weights",
   doc = "Constant weights of matrix products as integers of 8 or 4 bits.",
   backend = "cpu",
-  options = options,
+  options = {
+    keep = option.list({}, "operators or names of nodes (* is any text) that stay float32"),
+  },
 
-  part.matmul,
-  part.gemm,
+  { options = part.options, part.matmul, part.gemm },
 
   -- ---- tests ----
 

@@ -24,6 +24,7 @@ end
 
 -- Not weak: words refer to words, and collecting long chains of them would take too long.
 local descriptions = {} -- word -> its kind, name, line and content
+local all = {} -- the descriptions in the order in which they were made
 
 local WORD = {
   -- A gradient can be asked by another that is built of its operator: its `op`, and `apply`.
@@ -38,7 +39,7 @@ local WORD = {
   end,
   -- What unpacks a ruleset that another file returned would find nothing.
   __len = function(word)
-    host.fail(0, ("a %s has no length: only a plain list of rules can be unpacked")
+    host.fail(0, ("a %s has no length, and cannot be unpacked: write it as an entry itself")
       :format(descriptions[word].kind))
   end,
   __tostring = function(word)
@@ -50,6 +51,7 @@ local WORD = {
 local function make(description)
   local word = setmetatable({}, WORD)
   descriptions[word] = description
+  all[#all + 1] = description
   return word
 end
 
@@ -135,16 +137,87 @@ local function compile_rule(rule, values)
   return result, enabled
 end
 
--- The description of an entry of a ruleset. A named ruleset has no rulesets in it.
-local function describe(owner, line, k, word, is_named)
-  local found = type(word) == "table" and descriptions[word] or nil
-  if not found or found.kind == "ruleset" and (is_named or not found.name) then
-    check.fail(line, "%s: entry %d is %s, expected %s or %s%s", owner, k,
-      found and "a " .. found.kind or check.show(word),
-      table.concat(kind_names, ", ", 1, #kind_names - 1), kind_names[#kind_names],
-      type(word) == "function" and " (fuse 'name' without { ... }?)" or "")
+-- The entries of a ruleset are rules, lists of rules (what an included file returned), other
+-- rulesets, and rulesets with a name. They are taken apart into rules, each with its place:
+-- { name, backend, line, has_backend }, of which C makes a ruleset for each run of equal ones.
+
+local function fail_entry(line, what, word, found)
+  check.fail(line, "%s is %s, expected %s or %s, or a list of them%s", what,
+    found and "a " .. found.kind or check.show(word),
+    table.concat(kind_names, ", ", 1, #kind_names - 1), kind_names[#kind_names],
+    type(word) == "function" and " (fuse 'name' without { ... }?)" or "")
+end
+
+-- Options of a list or a ruleset that was taken over are options of the whole.
+local function take_options(owner, more)
+  check.type(owner.line, owner.what .. ": options", more, "table")
+  for name, word in host.pairs(more) do
+    local known = owner.options[name]
+    if known ~= nil and known ~= word then
+      check.fail(owner.line, "%s: two options are called '%s' in what it contains, expected one",
+        owner.what, host.tostring(name))
+    end
+    owner.options[name] = word
   end
-  return found
+end
+
+-- The place of the rules of a ruleset inside of another one, which says the backend if it can.
+local function inner_place(place, rule, name, backend)
+  local what = "ruleset '" .. name .. "'"
+  return { name = place.name .. "/" .. name, line = rule.line,
+    has_backend = place.has_backend or backend ~= nil,
+    backend = check.name(rule.line, what .. ": backend", backend or place.backend) }
+end
+
+-- Takes a list apart, `what` for messages: owner is { what, line, is_named, options, rules }.
+local take
+
+-- Its rules are at `place`, or on its own backend if nothing around it says one.
+local function take_ruleset(owner, rule, place)
+  local spec = rule.spec
+  check.keys(rule.line, "ruleset", spec, RULESET_KEYS, true)
+  local name = check.name(rule.line, "ruleset: name", spec.name)
+  if spec.backend ~= nil and not place.has_backend then
+    place = inner_place(place, rule, name, spec.backend)
+  end
+  if spec.options ~= nil then
+    take_options(owner, spec.options)
+  end
+  take(owner, owner.what, spec, place)
+end
+
+local function take_named(owner, rule, place)
+  local what = "ruleset '" .. rule.name .. "'"
+  check.keys(rule.line, what, rule.spec, NAMED_RULESET_KEYS, true)
+  local inside = inner_place(place, rule, rule.name, rule.spec.backend)
+  owner.rules[#owner.rules + 1] = { rule = rule, place = inside }
+  take({ what = what, line = rule.line, is_named = true, options = owner.options,
+    rules = owner.rules }, what, rule.spec, inside)
+end
+
+local function is_list(word)
+  return type(word) == "table" and getmetatable(word) == nil and (#word > 0 or next(word) == nil)
+end
+
+take = function(owner, what, list, place)
+  for k, word in ipairs(list) do
+    local found = type(word) == "table" and descriptions[word] or nil
+    local entry = what .. ": entry " .. k
+    if is_list(word) then
+      if word.options ~= nil then
+        take_options(owner, word.options)
+      end
+      take(owner, entry, word, place)
+    elseif not found or found.kind == "ruleset" and found.name and owner.is_named then
+      fail_entry(owner.line, entry, word, found)
+    elseif found.kind ~= "ruleset" then
+      owner.rules[#owner.rules + 1] = { rule = found, place = place }
+    elseif found.name then
+      take_named(owner, found, place)
+    else
+      take_ruleset(owner, found, place)
+    end
+  end
 end
 
 -- Names of rules are unique over all rulesets of the file; so are those of tests, of rulesets, and
@@ -159,21 +232,18 @@ local function check_unique(seen, rule)
   seen[key] = rule.line
 end
 
--- Rulesets run one after the other, each over what the ones before left. Consecutive rules that
--- are in no named ruleset form a ruleset of the file's own backend.
-local function compile_rulesets(set, result)
-  local line, spec = set.line, set.spec
-  local seen, current = {}, nil
-  local function begin(name, backend, at)
-    current = { name = name, backend = backend, line = at, rules = {},
-      gradients = {} }
-    result.rulesets[#result.rulesets + 1] = current
+-- Rulesets run one after the other, each over what the ones before left.
+local function compile_rulesets(rules, place, result)
+  local seen, current, current_place = {}, nil, nil
+  local function enter(new_place)
+    if new_place ~= current_place then
+      current_place = new_place
+      current = { name = new_place.name, backend = new_place.backend, line = new_place.line,
+        rules = {}, gradients = {} }
+      result.rulesets[#result.rulesets + 1] = current
+    end
   end
   local function add(rule)
-    if rule.is_left_out then
-      return
-    end
-    check_unique(seen, rule)
     local compiled, enabled = compile_rule(rule, result.options)
     if kinds[rule.kind].is_test then
       result.tests[#result.tests + 1] = compiled
@@ -186,28 +256,30 @@ local function compile_rulesets(set, result)
       doc = compiled.doc, priority = compiled.priority, enabled = enabled, ruleset = current.name,
       backend = current.backend, compiled = compiled, spec = rule.spec }
   end
-  for k, word in ipairs(spec) do
-    local rule = describe("ruleset", line, k, word)
-    if rule.kind == "ruleset" then
-      local what = "ruleset '" .. rule.name .. "'"
-      check.keys(rule.line, what, rule.spec, NAMED_RULESET_KEYS, true)
-      check_unique(seen, rule)
-      begin(result.name .. "/" .. rule.name,
-        check.name(rule.line, what .. ": backend", rule.spec.backend or result.backend), rule.line)
-      for n, inner in ipairs(rule.spec) do
-        add(describe(what, rule.line, n, inner, true))
+  for _, entry in ipairs(rules) do
+    enter(entry.place)
+    if not entry.rule.is_left_out then
+      check_unique(seen, entry.rule)
+      entry.rule.is_taken = true
+      if entry.rule.kind ~= "ruleset" then
+        add(entry.rule)
       end
-      current = nil
-    else
-      if not current then
-        begin(result.name, result.backend, line)
-      end
-      add(rule)
     end
   end
-  if #result.rulesets == 0 then
-    begin(result.name, result.backend, line)
+  if not current then
+    enter(place)
   end
+end
+
+-- Rules that the file made, or included, and did not return.
+local function lost_rules()
+  local lost = {}
+  for _, rule in ipairs(all) do
+    if kinds[rule.kind] and not kinds[rule.kind].is_test and not rule.is_taken then
+      lost[#lost + 1] = { kind = rule.kind, name = rule.name, line = rule.line }
+    end
+  end
+  return lost
 end
 
 -- The file returned something else, or nothing.
@@ -245,11 +317,14 @@ function M.compile(returned, last, file, settings)
   if spec.doc ~= nil then
     check.type(line, "ruleset: doc", spec.doc, "string")
   end
-  if spec.options ~= nil then
-    check.type(line, "ruleset: options", spec.options, "table")
-  end
-  result.options = options.apply(line, spec.options or {}, file, settings)
-  compile_rulesets(set, result)
+  local place = { name = result.name, backend = result.backend, line = line,
+    has_backend = spec.backend ~= nil }
+  local owner = { what = "ruleset", line = line, options = {}, rules = {} }
+  take_options(owner, spec.options or {})
+  take(owner, "ruleset", spec, place)
+  result.options = options.apply(line, owner.options, file, settings)
+  compile_rulesets(owner.rules, place, result)
+  result.lost = lost_rules()
   if not leaves_tests_out then
     compile.unused()
   end

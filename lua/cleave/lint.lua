@@ -289,6 +289,10 @@ function M.run(file, texts)
     add("warning", file.line, "no-rules", "ruleset '%s' has no rules: it changes nothing",
       file.name)
   end
+  for _, rule in ipairs(file.lost) do
+    add("note", rule.line, "lost-rule", "%s '%s' never runs: it is not in what the file returns",
+      rule.kind, rule.name)
+  end
   lint_options(file, source, add)
   for _, rule in ipairs(file.declared) do
     if rule.compiled.pattern then

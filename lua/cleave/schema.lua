@@ -95,8 +95,11 @@ M.tables = {
       { "min", "number|cleave.option?", "no bound if it is not given" },
       { "max", "number|cleave.option?", "no bound if it is not given" },
     } },
-  { name = "ruleset", doc = "what a rule file returns: rules, tests and named rulesets in order",
-    list = "cleave.rule|cleave.named_ruleset_word",
+  { name = "rules", doc = "what a file returns that others include: an entry of their rulesets",
+    list = "cleave.rule|cleave.rules",
+    keys = { { "options", "table<string, cleave.option>?", "options of the rulesets, too" } } },
+  { name = "ruleset", doc = "what a rule file returns: rules, tests and rulesets in order",
+    list = "cleave.rule|cleave.rules|cleave.named_ruleset_word|cleave.ruleset_word",
     keys = {
       { "name", "string", "for messages and plans" },
       { "backend", "string?", BACKEND .. "; cpu if it is not given" },
@@ -105,7 +108,7 @@ M.tables = {
     } },
   { name = "named_ruleset",
     doc = "inside a ruleset: rules that run after those before them, on a backend of their own",
-    list = "cleave.rule",
+    list = "cleave.rule|cleave.rules|cleave.ruleset_word",
     keys = { { "backend", "string?", BACKEND .. "; the ruleset's if it is not given" }, DOC } },
   { name = "fuse", doc = "each match, or set that grew, becomes one kernel, if the backend agrees",
     keys = join(DOC, PATTERN, WHERE, GROWTH, MEASURES, {

@@ -11,9 +11,7 @@ local FAMILIES = {
 local set = { name = "gradients", doc = "How gradients pass the operators of ONNX." }
 
 for _, path in ipairs(FAMILIES) do
-  for _, rule in ipairs(include(path)) do
-    set[#set + 1] = rule
-  end
+  set[#set + 1] = include(path)
 end
 
 return ruleset(set)

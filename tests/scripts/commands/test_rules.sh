@@ -28,7 +28,7 @@ cd "$work" || exit 1
 # Rule files that include the same file: its rules are listed once, with the counts of both.
 printf 'return { rewrite "twice" { pattern = op "Abs" >> op { "Abs", as = "a" }, replace = function(m) return m.a.inputs[1] end } }\n' >part.lua
 for name in one two; do
-  printf 'return ruleset { name = "%s", table.unpack(include "part.lua") }\n' $name >$name.lua
+  printf 'return ruleset { name = "%s", include "part.lua" }\n' $name >$name.lua
 done
 printf 'local x = g.input("x", "float32", { 4 })\ng.output("y", g.Abs(g.Abs(x)))\n' >abs.lua
 check "one line for a rule of two files" 0 "^  rewrite 'twice' (part.lua:1) of 'one', 'two': 1 change from" \
@@ -37,7 +37,7 @@ check "no second one" 1 '' sh -c "[ \$(grep -c twice out) -gt 1 ]"
 check "one row for a rule of two files" 0 '^  twice  rewrite  part.lua:1  *1 ' \
   "$program" run abs.lua --rules one.lua --rules two.lua --repeat 1
 printf 'local list = include "one.lua"\nreturn ruleset { name = "three", fuse("f" .. #list) { pattern = op "Abs" } }\n' >three.lua
-check "a ruleset is no list" 1 'three.lua:2: a ruleset has no length: only a plain list of rules can be unpacked' \
+check "a ruleset is no list" 1 'three.lua:2: a ruleset has no length, and cannot be unpacked: write it as an entry itself' \
   "$program" partition abs.lua --rules three.lua
 
 # A kernel of rules/pointwise.lua is one step; its two switches leave the operators apart.

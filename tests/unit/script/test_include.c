@@ -7,6 +7,7 @@
 
 #include "graph/graph.h"
 #include "partition/grow/partition.h"
+#include "script/rules/declared.h"
 #include "script/rules/rules.h"
 #include "script/state/embedded.h"
 #include "system/file.h"
@@ -77,6 +78,53 @@ UNIT_TEST(include_and_require_give_what_the_file_returned) {
              "assert(require 'parts.nothing' == true)\n"
              "local p = a.conv >> a.act\n" SET);
   unit_ok(load("r.lua", e));
+  end();
+}
+
+/* "name/ruleset on backend" of each rule that the file declares. */
+static void declares(const char *path, const char *expected) {
+  cleave_rules_t *rules = NULL;
+  cleave_text_t text = {0};
+  unit_ok(cleave_rules_load(NULL, &(cleave_rule_source_t){.path = path}, NULL, NULL, &rules, e));
+  const cleave_declared_t *declared = cleave_rules_declared(rules);
+  for (uint32_t k = 0; k < declared->rule_count; k++) {
+    cleave_text_format(&text, "%s%s on %s", k == 0 ? "" : ", ", declared->rules[k].name,
+                       declared->rules[k].backend);
+  }
+  ck_assert_str_eq(cleave_text_get(&text), expected);
+  cleave_text_deinit(&text);
+  cleave_rules_destroy(rules);
+}
+
+UNIT_TEST(a_list_of_rules_is_an_entry_in_its_place) {
+  begin();
+  write_file("two.lua",
+             "local o = option.boolean(true, 'doc')\n"
+             "return { options = { o = o }, helper = 1, region 'a' {}, { region 'b' { enabled = o } } }\n");
+  write_file("own.lua",
+             "return ruleset { name = 'own', backend = 'onednn', include 'two.lua', "
+             "ruleset 'rest' { backend = 'cpu', region 'c' {} } }\n");
+  write_file("list.lua",
+             "return ruleset { name = 'r', region 'x' {}, include 'two.lua', region 'y' {},\n"
+             " ruleset 'z' { backend = 'onednn', {} } }\n");
+  declares("list.lua", "x on cpu, a on cpu, b on cpu, y on cpu");
+  /* Its own backend, if nothing around it says one. */
+  write_file("whole.lua", "return ruleset { name = 'r', region 'x' {}, include 'own.lua', region 'y' {} }\n");
+  declares("whole.lua", "x on cpu, a on onednn, b on onednn, c on cpu, y on cpu");
+  write_file("says.lua", "return ruleset { name = 'r', backend = 'cpu', include 'own.lua' }\n");
+  declares("says.lua", "a on cpu, b on cpu, c on cpu");
+  write_file("named.lua",
+             "return ruleset { name = 'r', ruleset 'n' { include 'flat.lua' }, "
+             "ruleset 'm' { backend = 'cpu', region 'y' {} } }\n");
+  write_file("flat.lua", "return ruleset { name = 'flat', backend = 'onednn', include 'two.lua' }\n");
+  declares("named.lua", "a on onednn, b on onednn, y on cpu");
+  cleave_setting_t off = {.name = "o", .value = "false"};
+  cleave_rules_t *rules = NULL;
+  unit_ok(cleave_rules_load(NULL, &(cleave_rule_source_t){.path = "whole.lua"},
+                            &(cleave_script_settings_t){.items = &off, .count = 1}, NULL, &rules, e));
+  ck_assert(cleave_rules_declared(rules)->rules[1].enabled);
+  ck_assert(!cleave_rules_declared(rules)->rules[2].enabled);
+  cleave_rules_destroy(rules);
   end();
 }
 

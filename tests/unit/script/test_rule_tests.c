@@ -318,6 +318,10 @@ static void lints(const char *text, cleave_lint_level_t least, const char *expec
 
 UNIT_TEST(finds_rulesets_without_rules) {
   lints(SET "}", CLEAVE_LINT_WARNING, "no-rules:1");
+  lints(
+      "local lost = { region 'a' {},\nregion 'b' {}, test 't' { graph = function(g, x) return x end } }\n" SET
+      "table.unpack(lost, 1, 1) }",
+      CLEAVE_LINT_NOTE, "untested:1 no-negative-test:1 lost-rule:2");
   lints("local a = option.boolean(false, '')\n" SET "options = { a = a }, region 'x' { enabled = a } }",
         CLEAVE_LINT_WARNING, "");
 }

@@ -147,7 +147,7 @@ UNIT_TEST(says_what_is_wrong_in_a_ruleset) {
        "r.lua:2: the ruleset is made, but not returned: write 'return ruleset { ... }'", NULL},
       {"return ruleset { name = 'r',\n ruleset 'a' { ruleset 'b' {} } }",
        "r.lua:2: ruleset 'a': entry 1 is a ruleset, expected fuse, gradient, pass, region, rewrite, stage or "
-       "test",
+       "test, or a list of them",
        NULL},
       {"return ruleset { name = 'r',\n ruleset 'a' {}, strategy 'a' {} }",
        "r.lua:2: ruleset 'a' is defined twice, first in line 2", NULL},
@@ -178,14 +178,24 @@ UNIT_TEST(says_what_is_wrong_in_a_ruleset) {
        NULL},
       {"return ruleset { name = 'r',\n\n fuse 'x' }",
        "r.lua:1: ruleset: entry 1 is a function, expected fuse, gradient, pass, region, rewrite, stage or "
-       "test "
-       "(fuse 'name' "
-       "without { ... "
-       "}?)",
+       "test, or a list of them (fuse 'name' without { ... }?)",
        NULL},
       {"return ruleset { name = 'r', 'x' }",
-       "r.lua:1: ruleset: entry 1 is 'x', expected fuse, gradient, pass, region, rewrite, stage or test",
+       "r.lua:1: ruleset: entry 1 is 'x', expected fuse, gradient, pass, region, rewrite, stage or test, "
+       "or a list of them",
        NULL},
+      {"return ruleset { name = 'r',\n { region 'f' {}, op 'Conv' } }",
+       "r.lua:1: ruleset: entry 1: entry 2 is a pattern, expected fuse, gradient, pass, region, rewrite, "
+       "stage "
+       "or test, or a list of them",
+       NULL},
+      {"return ruleset { name = 'r',\n { pattern = op 'Conv' } }",
+       "r.lua:1: ruleset: entry 1 is a table, expected fuse, gradient, pass, region, rewrite, stage or test, "
+       "or a list of them",
+       NULL},
+      {"return ruleset { name = 'r', options = { o = option.integer(1, 'doc') },\n"
+       " { options = { o = option.integer(2, 'doc') } , region 'g' {} } }",
+       "r.lua:1: ruleset: two options are called 'o' in what it contains, expected one", NULL},
       {"return ruleset { name = 'r',\nregion 'g' {},\nregion 'g' {} }",
        "r.lua:3: region 'g' is defined twice, first in line 2", NULL},
       {"return ruleset { name = 'r', region 'g' { ops = { 'Cnv' } } }",
