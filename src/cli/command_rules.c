@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave rules: what rule files declare: rules, options with type, default and range, tests.
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/common/command.h"
@@ -70,15 +72,30 @@ static json_t *rules_json(const cleave_declared_t *declared) {
   return rules;
 }
 
+/* A value of an option, from its text; JSON has no number that is not finite. */
+static json_t *value_json(const char *type, const char *text) {
+  if (strcmp(type, "boolean") == 0) {
+    return json_boolean(strcmp(text, "true") == 0);
+  }
+  if (strcmp(type, "integer") == 0) {
+    return json_integer(strtoll(text, NULL, 10));
+  }
+  if (strcmp(type, "number") == 0 && isfinite(strtod(text, NULL))) {
+    return json_real(strtod(text, NULL));
+  }
+  return json_string(text);
+}
+
 static json_t *options_json(const cleave_declared_t *declared) {
   json_t *options = json_array();
   for (uint32_t k = 0; k < declared->option_count; k++) {
     const cleave_declared_option_t *option = &declared->options[k];
     if (option->name != NULL) {
       (void)json_array_append_new(
-          options, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i}", "name", option->name, "type",
-                             option->type, "default", option->fallback, "value", option->value, "range",
-                             option->range, "doc", option->doc, "line", (int)option->line));
+          options, json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:i}", "name", option->name, "type",
+                             option->type, "default", value_json(option->type, option->fallback), "value",
+                             value_json(option->type, option->value), "range", option->range, "doc",
+                             option->doc, "line", (int)option->line));
     }
   }
   return options;

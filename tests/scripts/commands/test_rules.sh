@@ -171,7 +171,13 @@ check "lists options" 0 'least  *integer  *2  *2  *1 to 8  *nodes of a region' "
 check "lists values" 0 'least  *integer  *2  *5  *1 to 8' "$program" rules good.lua --set least=5
 check "lists rules" 0 '4  fuse  *pair  *cpu  *two in a row' "$program" rules good.lua
 check "lists tests" 0 '6  joins a pair' "$program" rules good.lua
-check "lists as JSON" 0 '"default": "2"' "$program" rules good.lua --json
+check "lists as JSON" 0 '"default": 2,' "$program" rules good.lua --json
+printf 'return ruleset { name = "o", options = { b = option.boolean(true, "b"), n = option.number(math.huge, "n"), s = option.string("2", "s") } }\n' >options.lua
+check "booleans are JSON's" 0 '"default": true,' "$program" rules options.lua --json --set b=false --set n=0.5
+check "values too" 0 '"value": false,' "$program" rules options.lua --json --set b=false --set n=0.5
+check "numbers are JSON's" 0 '"value": 0.5,' "$program" rules options.lua --json --set n=0.5
+check "but for those that JSON has not" 0 '"default": "inf",' "$program" rules options.lua --json
+check "a string stays one" 0 '"value": "2",' "$program" rules options.lua --json
 check "names the options that there are" 1 "least (nodes of a region)" "$program" rules good.lua --set leats=3
 for command in check rules; do
   check "explains $command" 0 "^usage: cleave $command" "$program" $command --help
