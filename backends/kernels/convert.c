@@ -66,10 +66,10 @@ FROM_INTEGER(i32, int32_t)
 FROM_INTEGER(i64, int64_t)
 FROM_INTEGER(u32, uint32_t)
 FROM_INTEGER(u64, uint64_t)
-VECTOR_LOOP(CPU_VECTOR, f16_to_f32, uint16_t, float, cpu_half_to_float(x))
-VECTOR_LOOP(CPU_VECTOR, bf16_to_f32, uint16_t, float, cpu_bfloat_to_float(x))
-VECTOR_LOOP(CPU_VECTOR, f32_to_f16, float, uint16_t, cpu_float_to_half(x))
-VECTOR_LOOP(CPU_VECTOR, f32_to_bf16, float, uint16_t, cpu_float_to_bfloat(x))
+VECTOR_LOOP(CPU_VECTOR, f16_to_f32, uint16_t, float, cleave_half_to_float(x))
+VECTOR_LOOP(CPU_VECTOR, bf16_to_f32, uint16_t, float, cleave_bfloat_to_float(x))
+VECTOR_LOOP(CPU_VECTOR, f32_to_f16, float, uint16_t, cleave_float_to_half(x))
+VECTOR_LOOP(CPU_VECTOR, f32_to_bf16, float, uint16_t, cleave_float_to_bfloat(x))
 
 /* Rounding to odd keeps what is lost visible, so that rounding float to half afterwards is exact. */
 static float f64_to_odd_f32(double value) {
@@ -77,19 +77,19 @@ static float f64_to_odd_f32(double value) {
   if (value != value || (double)near == value || isinf(near)) {
     return near;
   }
-  uint32_t bits = cpu_float_bits(near);
+  uint32_t bits = cleave_float_to_bits(near);
   if ((bits & 1u) == 0) {
     bool away = fabs((double)near) > fabs(value);
     bits = away ? bits - 1u : bits + 1u;
   }
-  return cpu_bits_float(bits);
+  return cleave_bits_to_float(bits);
 }
 
 static void f64_to_f16(const void *source, void *destination, int64_t count) {
   const double *from = source;
   uint16_t *to = destination;
   for (int64_t k = 0; k < count; k++) {
-    to[k] = cpu_float_to_half(f64_to_odd_f32(from[k]));
+    to[k] = cleave_float_to_half(f64_to_odd_f32(from[k]));
   }
 }
 
@@ -97,7 +97,7 @@ static void f64_to_bf16(const void *source, void *destination, int64_t count) {
   const double *from = source;
   uint16_t *to = destination;
   for (int64_t k = 0; k < count; k++) {
-    to[k] = cpu_float_to_bfloat(f64_to_odd_f32(from[k]));
+    to[k] = cleave_float_to_bfloat(f64_to_odd_f32(from[k]));
   }
 }
 

@@ -7,53 +7,11 @@
 #ifndef CLEAVE_KERNELS_CONVERT_H
 #define CLEAVE_KERNELS_CONVERT_H
 
-#include <string.h>
-
 #include "cleave/backend.h"
+#include "cleave/half.h"
 
 /* Elements converted at a time where a loop goes through a buffer on the stack. */
 enum { CPU_BLOCK = 256 };
-
-static inline float cpu_bits_float(uint32_t bits) {
-  float value;
-  memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
-static inline uint32_t cpu_float_bits(float value) {
-  uint32_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
-
-static inline float cpu_half_to_float(uint16_t half) {
-  uint32_t magnitude = (uint32_t)(half & 0x7fffu) << 13;
-  uint32_t bits = cpu_float_bits(cpu_bits_float(magnitude) * 0x1p112f);
-  bits = magnitude >= 0x0f800000u ? magnitude | 0x7f800000u : bits;
-  return cpu_bits_float(bits | (uint32_t)(half & 0x8000u) << 16);
-}
-
-static inline uint16_t cpu_float_to_half(float value) {
-  uint32_t bits = cpu_float_bits(value);
-  uint32_t sign = bits & 0x80000000u;
-  uint32_t magnitude = bits ^ sign;
-  /* Adding a half's smallest denormal times 2^23 lets the addition round a denormal result. */
-  uint32_t denormal = cpu_float_bits(cpu_bits_float(magnitude) + 0.5f) - 0x3f000000u;
-  uint32_t normal = (magnitude + 0xc8000fffu + ((magnitude >> 13) & 1u)) >> 13;
-  uint32_t special = magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u;
-  uint32_t half = magnitude >= 0x47800000u ? special : magnitude < 0x38800000u ? denormal : normal;
-  return (uint16_t)(half | sign >> 16);
-}
-
-static inline float cpu_bfloat_to_float(uint16_t bits) {
-  return cpu_bits_float((uint32_t)bits << 16);
-}
-
-static inline uint16_t cpu_float_to_bfloat(float value) {
-  uint32_t bits = cpu_float_bits(value);
-  uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-  return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? (bits >> 16 | 0x40u) : rounded);
-}
 
 /* Truncates; saturates out of range; NaN gives 0. */
 static inline int64_t cpu_f64_to_i64(double value) {

@@ -78,9 +78,9 @@ static inline float cpu_exp_parts(float x, float rest) {
   p = cpu_fmaf(p, r, 4.999999404e-1f);
   float y = cpu_fmaf(cpu_fmaf(p, r, 1.0f), r, 1.0f);
   /* 2^n in two factors, so that overflow and denormals come out right. The low bits hold n + 254. */
-  uint32_t bits = cpu_float_bits(shifted);
+  uint32_t bits = cleave_float_to_bits(shifted);
   uint32_t half = bits >> 1;
-  return y * cpu_bits_float(half << 23) * cpu_bits_float((bits - half) << 23);
+  return y * cleave_bits_to_float(half << 23) * cleave_bits_to_float((bits - half) << 23);
 }
 
 /* exp(x) for x from -170 to 90; NaN stays one. */
@@ -156,9 +156,9 @@ static inline float cpu_erff(float x) {
 /* |x|, or `most` if that is less or x is NaN. By bits: compilers would compute what follows for both cases,
  * for infinity too. */
 static inline float cpu_magnitude(float x, float most) {
-  uint32_t bits = cpu_float_bits(fabsf(x));
-  uint32_t bound = cpu_float_bits(most);
-  return cpu_bits_float(bits < bound ? bits : bound);
+  uint32_t bits = cleave_float_to_bits(fabsf(x));
+  uint32_t bound = cleave_float_to_bits(most);
+  return cleave_bits_to_float(bits < bound ? bits : bound);
 }
 
 /* With fewer digits than the functions above, for a third of their time: quotients of polynomials in x^2
@@ -206,9 +206,9 @@ static inline float cpu_logf(float x) {
   bool is_tiny = x < 0x1p-126f;
   float scaled = is_tiny ? x * 0x1p23f : x;
   /* scaled = m * 2^e with m from sqrt(1/2) to sqrt(2). */
-  uint32_t bits = cpu_float_bits(scaled) - cpu_float_bits(root_half);
+  uint32_t bits = cleave_float_to_bits(scaled) - cleave_float_to_bits(root_half);
   float e = (float)((int32_t)bits >> 23) - (is_tiny ? 23.0f : 0.0f);
-  float m = cpu_bits_float((bits & 0x007fffffu) + cpu_float_bits(root_half)) - 1.0f;
+  float m = cleave_bits_to_float((bits & 0x007fffffu) + cleave_float_to_bits(root_half)) - 1.0f;
   float p = 7.0376836292e-2f;
   p = cpu_fmaf(p, m, -1.1514610310e-1f);
   p = cpu_fmaf(p, m, 1.1676998740e-1f);
@@ -297,7 +297,7 @@ static inline float cpu_gelu_erff(float x) {
   under = cpu_fmaf(under, m, 1.18167475e-1f * 0x1p64f);
   under = cpu_fmaf(under, m, 4.69159216e-1f * 0x1p64f);
   under = cpu_fmaf(over, -2.50663209f * 0x1p64f, under * m) + 0x1p64f;
-  float scaled = over * cpu_bits_float(cpu_float_bits(shifted) << 23);
+  float scaled = over * cleave_bits_to_float(cleave_float_to_bits(shifted) << 23);
   float e = cpu_fmaf(cpu_fmaf(p, r, 1.0f) * r, scaled, scaled);
   return (0.0f > x ? 0.0f : x) + e / under;
 }
@@ -384,7 +384,7 @@ static inline float cpu_powf(float x, float y) {
   bool is_integer = magnitude >= 8388608.0f || (magnitude + 8388608.0f) - 8388608.0f == magnitude;
   float half = magnitude * 0.5f;
   bool is_even = magnitude >= 16777216.0f || (half + 8388608.0f) - 8388608.0f == half;
-  bool is_negative = (cpu_float_bits(x) >> 31) != 0;
+  bool is_negative = (cleave_float_to_bits(x) >> 31) != 0;
   result = is_negative && is_integer && !is_even ? -result : result;
   result = x < 0.0f && x > -INFINITY && !is_integer ? NAN : result;
   result = x == -1.0f && magnitude == INFINITY ? 1.0f : result;

@@ -15,9 +15,5 @@ bool cleave_dtype_is_float(cleave_dtype_t dtype);   /* f64 f32 f16 bf16 */
 bool cleave_dtype_is_integer(cleave_dtype_t dtype); /* signed and unsigned, without bool */
 
 /* IEEE binary16 and bfloat16 to and from binary32, round to nearest even. */
-float cleave_f16_to_f32(uint16_t bits);
-uint16_t cleave_f32_to_f16(float value);
-float cleave_bf16_to_f32(uint16_t bits);
-uint16_t cleave_f32_to_bf16(float value);
 
 #endif /* CLEAVE_TENSOR_DTYPE_H */

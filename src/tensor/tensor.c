@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "cleave/half.h"
 #include "tensor/sparse.h"
 
 static const char empty_text[] = "";
@@ -175,8 +176,8 @@ double cleave_tensor_get_float(const cleave_tensor_t *tensor, int64_t index) {
   switch (tensor->dtype) {
     LOAD_CASE(CLEAVE_DTYPE_F32, float, (double)value)
     LOAD_CASE(CLEAVE_DTYPE_F64, double, value)
-    LOAD_CASE(CLEAVE_DTYPE_F16, uint16_t, (double)cleave_f16_to_f32(value))
-    LOAD_CASE(CLEAVE_DTYPE_BF16, uint16_t, (double)cleave_bf16_to_f32(value))
+    LOAD_CASE(CLEAVE_DTYPE_F16, uint16_t, (double)cleave_half_to_float(value))
+    LOAD_CASE(CLEAVE_DTYPE_BF16, uint16_t, (double)cleave_bfloat_to_float(value))
     LOAD_CASE(CLEAVE_DTYPE_U64, uint64_t, (double)value)
     default: return (double)cleave_tensor_get_int(tensor, index);
   }
@@ -222,8 +223,8 @@ void cleave_tensor_set_float(cleave_tensor_t *tensor, int64_t index, double valu
   switch (tensor->dtype) {
     case CLEAVE_DTYPE_F32: ((float *)tensor->data)[index] = (float)value; break;
     case CLEAVE_DTYPE_F64: ((double *)tensor->data)[index] = value; break;
-    case CLEAVE_DTYPE_F16: ((uint16_t *)tensor->data)[index] = cleave_f32_to_f16((float)value); break;
-    case CLEAVE_DTYPE_BF16: ((uint16_t *)tensor->data)[index] = cleave_f32_to_bf16((float)value); break;
+    case CLEAVE_DTYPE_F16: ((uint16_t *)tensor->data)[index] = cleave_float_to_half((float)value); break;
+    case CLEAVE_DTYPE_BF16: ((uint16_t *)tensor->data)[index] = cleave_float_to_bfloat((float)value); break;
     case CLEAVE_DTYPE_I64: STORE_INTEGER(int64_t, INT64_MIN, INT64_MAX); break;
     case CLEAVE_DTYPE_I32: STORE_INTEGER(int32_t, INT32_MIN, INT32_MAX); break;
     case CLEAVE_DTYPE_I16: STORE_INTEGER(int16_t, INT16_MIN, INT16_MAX); break;

@@ -3,6 +3,7 @@
 // by element, so that a minibatch that is not full counts with what it has.
 #include <string.h>
 
+#include "cleave/half.h"
 #include "ops/attribute_view.h"
 #include "train/nodes/form.h"
 #include "train/trainer_internal.h"
@@ -100,8 +101,8 @@ static double element(const cleave_tensor_view_t *view, int64_t index) {
   switch (view->dtype) {
     case CLEAVE_DTYPE_F64: return ((const double *)view->data)[index];
     case CLEAVE_DTYPE_F32: return (double)((const float *)view->data)[index];
-    case CLEAVE_DTYPE_F16: return (double)cleave_f16_to_f32(((const uint16_t *)view->data)[index]);
-    default: return (double)cleave_bf16_to_f32(((const uint16_t *)view->data)[index]);
+    case CLEAVE_DTYPE_F16: return (double)cleave_half_to_float(((const uint16_t *)view->data)[index]);
+    default: return (double)cleave_bfloat_to_float(((const uint16_t *)view->data)[index]);
   }
 }
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "cleave/half.h"
+
 // ---- messages ----
 
 static void print_type(cleave_text_t *text, cleave_dtype_t dtype, int32_t rank, const int64_t *dims) {
@@ -267,7 +269,7 @@ static void convert_halves(const void *from, int64_t count, bool is_double, void
   for (int64_t k = 0; k < count; k++) {
     uint16_t bits = 0;
     memcpy(&bits, (const unsigned char *)from + 2 * k, sizeof bits);
-    float number = cleave_f16_to_f32(bits);
+    float number = cleave_half_to_float(bits);
     if (is_double) {
       ((double *)to)[k] = (double)number;
     } else {

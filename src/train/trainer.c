@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cleave/half.h"
 #include "formats/onnx/onnx.h"
 #include "graph/clone.h"
 #include "ops/attribute_view.h"
@@ -239,8 +240,8 @@ static double read_number(const cleave_trainer_t *trainer, uint32_t output) {
   const cleave_tensor_view_t *view = &trainer->output_views[output];
   return view->dtype == CLEAVE_DTYPE_F64    ? *(const double *)view->data
          : view->dtype == CLEAVE_DTYPE_F32  ? (double)*(const float *)view->data
-         : view->dtype == CLEAVE_DTYPE_BF16 ? (double)cleave_bf16_to_f32(*(const uint16_t *)view->data)
-                                            : (double)cleave_f16_to_f32(*(const uint16_t *)view->data);
+         : view->dtype == CLEAVE_DTYPE_BF16 ? (double)cleave_bfloat_to_float(*(const uint16_t *)view->data)
+                                            : (double)cleave_half_to_float(*(const uint16_t *)view->data);
 }
 
 cleave_status_t cleave_trainer_step(cleave_trainer_t *trainer, cleave_train_step_t *out_step,

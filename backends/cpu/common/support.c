@@ -132,8 +132,8 @@ double cpu_read_float(const cpu_tensor_t *tensor, int64_t index) {
   switch (tensor->dtype) {
     case CLEAVE_DTYPE_F32: return (double)((const float *)tensor->data)[index];
     case CLEAVE_DTYPE_F64: return ((const double *)tensor->data)[index];
-    case CLEAVE_DTYPE_F16: return (double)cpu_half_to_float(((const uint16_t *)tensor->data)[index]);
-    case CLEAVE_DTYPE_BF16: return (double)cpu_bfloat_to_float(((const uint16_t *)tensor->data)[index]);
+    case CLEAVE_DTYPE_F16: return (double)cleave_half_to_float(((const uint16_t *)tensor->data)[index]);
+    case CLEAVE_DTYPE_BF16: return (double)cleave_bfloat_to_float(((const uint16_t *)tensor->data)[index]);
     case CLEAVE_DTYPE_U64: return (double)((const uint64_t *)tensor->data)[index];
     default: return (double)cpu_read_int(tensor, index);
   }

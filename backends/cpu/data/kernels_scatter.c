@@ -35,10 +35,10 @@ typedef void (*combine_fn_t)(void *to, const void *from, int64_t count);
   COMBINE(max_##t, T, x > y || x != x ? x : y) \
   COMBINE(min_##t, T, x < y || x != x ? x : y)
 
-#define HALF_SUM(x, y) cpu_float_to_half(cpu_half_to_float(x) + cpu_half_to_float(y))
-#define HALF_PRODUCT(x, y) cpu_float_to_half(cpu_half_to_float(x) * cpu_half_to_float(y))
-#define BFLOAT_SUM(x, y) cpu_float_to_bfloat(cpu_bfloat_to_float(x) + cpu_bfloat_to_float(y))
-#define BFLOAT_PRODUCT(x, y) cpu_float_to_bfloat(cpu_bfloat_to_float(x) * cpu_bfloat_to_float(y))
+#define HALF_SUM(x, y) cleave_float_to_half(cleave_half_to_float(x) + cleave_half_to_float(y))
+#define HALF_PRODUCT(x, y) cleave_float_to_half(cleave_half_to_float(x) * cleave_half_to_float(y))
+#define BFLOAT_SUM(x, y) cleave_float_to_bfloat(cleave_bfloat_to_float(x) + cleave_bfloat_to_float(y))
+#define BFLOAT_PRODUCT(x, y) cleave_float_to_bfloat(cleave_bfloat_to_float(x) * cleave_bfloat_to_float(y))
 
 /* NaN stays. */
 #define IS_LARGER(widen, x, y) (widen(x) > widen(y) || widen(x) != widen(x))
@@ -60,12 +60,12 @@ COMBINE(max_bool, uint8_t, (x | y) != 0)
 COMBINE(min_bool, uint8_t, (x != 0) & (y != 0))
 COMBINE(add_f16, uint16_t, HALF_SUM(x, y))
 COMBINE(mul_f16, uint16_t, HALF_PRODUCT(x, y))
-COMBINE(max_f16, uint16_t, IS_LARGER(cpu_half_to_float, x, y) ? x : y)
-COMBINE(min_f16, uint16_t, IS_SMALLER(cpu_half_to_float, x, y) ? x : y)
+COMBINE(max_f16, uint16_t, IS_LARGER(cleave_half_to_float, x, y) ? x : y)
+COMBINE(min_f16, uint16_t, IS_SMALLER(cleave_half_to_float, x, y) ? x : y)
 COMBINE(add_bf16, uint16_t, BFLOAT_SUM(x, y))
 COMBINE(mul_bf16, uint16_t, BFLOAT_PRODUCT(x, y))
-COMBINE(max_bf16, uint16_t, IS_LARGER(cpu_bfloat_to_float, x, y) ? x : y)
-COMBINE(min_bf16, uint16_t, IS_SMALLER(cpu_bfloat_to_float, x, y) ? x : y)
+COMBINE(max_bf16, uint16_t, IS_LARGER(cleave_bfloat_to_float, x, y) ? x : y)
+COMBINE(min_bf16, uint16_t, IS_SMALLER(cleave_bfloat_to_float, x, y) ? x : y)
 
 #define COMBINE_ROW(dtype, t) [dtype] = {add_##t, mul_##t, max_##t, min_##t}
 

@@ -117,7 +117,7 @@ static void write_f32(char *out, size_t size, float number) {
     snprintf(out, size, "%.9g", (double)number);
     snprintf(out + strlen(out), size - strlen(out), "%s", strpbrk(out, ".e") != NULL ? "f" : ".0f");
   } else {
-    snprintf(out, size, "__int_as_float(0x%08x)", (unsigned)cpu_float_bits(number));
+    snprintf(out, size, "__int_as_float(0x%08x)", (unsigned)cleave_float_to_bits(number));
   }
 }
 

@@ -4,6 +4,7 @@
 // the steps are done. Which outputs can is decided anew whenever the user says something else.
 #include <string.h>
 
+#include "cleave/half.h"
 #include "runtime/build/session_internal.h"
 
 enum { ALIGNMENT = 64 };
@@ -286,9 +287,9 @@ cleave_status_t cleave_session_write_output(cleave_session_t *session, uint32_t 
 
 static void add_halves(uint16_t *sums, const uint16_t *values, size_t count, bool is_brain) {
   for (size_t k = 0; k < count; k++) {
-    float a = is_brain ? cleave_bf16_to_f32(sums[k]) : cleave_f16_to_f32(sums[k]);
-    float b = is_brain ? cleave_bf16_to_f32(values[k]) : cleave_f16_to_f32(values[k]);
-    sums[k] = is_brain ? cleave_f32_to_bf16(a + b) : cleave_f32_to_f16(a + b);
+    float a = is_brain ? cleave_bfloat_to_float(sums[k]) : cleave_half_to_float(sums[k]);
+    float b = is_brain ? cleave_bfloat_to_float(values[k]) : cleave_half_to_float(values[k]);
+    sums[k] = is_brain ? cleave_float_to_bfloat(a + b) : cleave_float_to_half(a + b);
   }
 }
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Includes run one way: a room of src or of onednn includes itself and the rooms before it in the list. A room has at
-# most 20 files of C and 4,400 lines. A backend includes cleave/backend.h, cleave/cost.h, its own folder, and libraries.
+# most 20 files of C and 4,400 lines. A backend includes cleave/backend.h, cleave/cost.h, cleave/half.h, its own folder, and libraries.
 set -eu
 root=$2
 status=0
@@ -58,7 +58,7 @@ for file in $(find "$root/backends" -name '*.[ch]' -o -name '*.inc'); do
   backend=${backend%%/*}
   for include in $(sed -n 's/^#include "\(.*\)".*/\1/p' "$file"); do
     case "$include" in
-      cleave/backend.h | cleave/cost.h | kernel_families.inc | cuda_texts.inc) ;;
+      cleave/backend.h | cleave/cost.h | cleave/half.h | kernel_families.inc | cuda_texts.inc) ;;
       cpu/recurrent/recurrent.h | kernels/*.h | kernels/operators.inc) ;;
       "$backend"/*) [ -f "$root/backends/$include" ] || complain "$file: \"$include\" is not there" ;;
       */*) complain "$file: a backend must not include \"$include\"" ;;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "cleave/half.h"
 #include "tensor/npy.h"
 #include "unit.h"
 
@@ -14,23 +15,23 @@ static void assert_dim(const cleave_dims_t *dims, cleave_dim_t dim, const char *
 }
 
 UNIT_TEST(sixteen_bit_floats_round_to_nearest_even) {
-  ck_assert_uint_eq(cleave_f32_to_f16(1.0f), 0x3c00);
-  ck_assert_uint_eq(cleave_f32_to_f16(65504.0f), 0x7bff);
-  ck_assert_uint_eq(cleave_f32_to_f16(65519.99f), 0x7bff);
-  ck_assert_uint_eq(cleave_f32_to_f16(65520.0f), 0x7c00);
-  ck_assert_uint_eq(cleave_f32_to_f16(-0.0f), 0x8000);
-  ck_assert_uint_eq(cleave_f32_to_f16(0x1p-24f), 0x0001);
-  ck_assert_uint_eq(cleave_f32_to_f16(0x1p-25f), 0x0000);
-  ck_assert_uint_eq(cleave_f32_to_f16(0x1.8p-24f), 0x0002);
-  ck_assert_uint_eq(cleave_f32_to_f16(1.0f + 0x1p-11f), 0x3c00);
-  ck_assert_uint_eq(cleave_f32_to_f16(1.0f + 0x1.8p-10f), 0x3c02);
-  ck_assert(isnan(cleave_f16_to_f32(cleave_f32_to_f16(NAN))));
+  ck_assert_uint_eq(cleave_float_to_half(1.0f), 0x3c00);
+  ck_assert_uint_eq(cleave_float_to_half(65504.0f), 0x7bff);
+  ck_assert_uint_eq(cleave_float_to_half(65519.99f), 0x7bff);
+  ck_assert_uint_eq(cleave_float_to_half(65520.0f), 0x7c00);
+  ck_assert_uint_eq(cleave_float_to_half(-0.0f), 0x8000);
+  ck_assert_uint_eq(cleave_float_to_half(0x1p-24f), 0x0001);
+  ck_assert_uint_eq(cleave_float_to_half(0x1p-25f), 0x0000);
+  ck_assert_uint_eq(cleave_float_to_half(0x1.8p-24f), 0x0002);
+  ck_assert_uint_eq(cleave_float_to_half(1.0f + 0x1p-11f), 0x3c00);
+  ck_assert_uint_eq(cleave_float_to_half(1.0f + 0x1.8p-10f), 0x3c02);
+  ck_assert(isnan(cleave_half_to_float(cleave_float_to_half(NAN))));
   for (uint32_t bits = 0; bits < 0x7c00; bits++) {
-    ck_assert_uint_eq(cleave_f32_to_f16(cleave_f16_to_f32((uint16_t)bits)), bits);
+    ck_assert_uint_eq(cleave_float_to_half(cleave_half_to_float((uint16_t)bits)), bits);
   }
-  ck_assert_uint_eq(cleave_f32_to_bf16(1.00390625f), 0x3f80);
-  ck_assert_uint_eq(cleave_f32_to_bf16(1.01171875f), 0x3f82);
-  ck_assert(isnan(cleave_bf16_to_f32(cleave_f32_to_bf16(NAN))));
+  ck_assert_uint_eq(cleave_float_to_bfloat(1.00390625f), 0x3f80);
+  ck_assert_uint_eq(cleave_float_to_bfloat(1.01171875f), 0x3f82);
+  ck_assert(isnan(cleave_bfloat_to_float(cleave_float_to_bfloat(NAN))));
 }
 
 UNIT_TEST(dtypes_have_names_both_ways) {

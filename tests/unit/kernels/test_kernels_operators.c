@@ -197,7 +197,7 @@ UNIT_TEST(functions_are_as_exact_as_the_list_says_over_all_floats) {
     float where = 0;
     for (uint64_t bits = f; bits < UINT64_C(1) << 32; bits += BLOCK * step) {
       for (int k = 0; k < BLOCK; k++) {
-        x[k] = cpu_bits_float((uint32_t)(bits + (uint64_t)k * step));
+        x[k] = cleave_bits_to_float((uint32_t)(bits + (uint64_t)k * step));
       }
       kernel_loops_choose(2)->unary[functions[f].op][CLEAVE_DTYPE_F32](y, x, BLOCK, 1.0, info->beta);
       for (int k = 0; k < BLOCK; k++) {
@@ -232,7 +232,7 @@ UNIT_TEST(powers_are_exact_to_two_units) {
   }
   srand(3);
   for (int k = 0; k < 200000; k++) {
-    float a = cpu_bits_float((uint32_t)rand() * 2654435761u);
+    float a = cleave_bits_to_float((uint32_t)rand() * 2654435761u);
     float b = (float)(rand() % 20001 - 10000) / 300.0f;
     a = k % 2 == 0 ? (float)(rand() % 10000) / 100.0f : a;
     double error = isnan(a) ? 0 : distance(cpu_powf(a, b), powl((long double)a, (long double)b));

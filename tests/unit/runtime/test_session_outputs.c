@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of outputs: the user's memory, written without a copy where that can be, adding, outputs that
 // nobody wants; and options of runs.
+#include "cleave/half.h"
 #include "device_case.h"
 #include "ops/attribute_view.h"
 #include "plan_case.h"
@@ -228,8 +229,8 @@ UNIT_TEST(every_type_of_numbers_is_added) {
   uint16_t half[3];
   uint16_t brain[3];
   for (int k = 0; k < 3; k++) {
-    half[k] = cleave_f32_to_f16(f32[k]);
-    brain[k] = cleave_f32_to_bf16(f32[k]);
+    half[k] = cleave_float_to_half(f32[k]);
+    brain[k] = cleave_float_to_bfloat(f32[k]);
   }
   check_adding(CLEAVE_DTYPE_F16, &half[0], &half[1], &half[2]);
   check_adding(CLEAVE_DTYPE_BF16, &brain[0], &brain[1], &brain[2]);
