@@ -17,7 +17,7 @@
 /* One constraint of a pattern that the graph does not meet. Strings are for people, one line each. */
 typedef struct cleave_mismatch {
   const char *kind;    /* for programs: "operator", "missing", "extra", "attribute", "dtype", "rank", "shape",
-                          "constant", "value", "same", "shared", "count", "edge", "condition" */
+                          "constant", "value", "same", "shared", "count", "edge", "output", "condition" */
   uint32_t part;       /* of the pattern, by index; NONE: the pattern as a whole */
   int32_t line;        /* of the rule file, */
   const char *file;    /* or of one that it includes; NULL: the rule's own */

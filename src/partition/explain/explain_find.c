@@ -43,7 +43,10 @@ static cleave_status_t bind(finder_t *finder, const cleave_match_t *match, cleav
     for (uint32_t k = 0; k < match->pattern->label_count; k++) {
       if (is_label_of(finder, p, match->pattern->labels[k])) {
         bindings[p].value = match->label_values[k];
-        bindings[p].node = x->built[p].kind == CLEAVE_PATTERN_OP ? match->label_nodes[k] : CLEAVE_NODE_NONE;
+        bindings[p].node = x->built[p].kind == CLEAVE_PATTERN_OP ? match->label_nodes[k]
+                           : x->built[p].kind == CLEAVE_PATTERN_OUTPUT
+                               ? cleave_value_producer(x->graph, bindings[p].value)
+                               : CLEAVE_NODE_NONE;
       }
     }
     for (uint32_t k = 0; x->built[p].kind == CLEAVE_PATTERN_OP && k < match->node_count; k++) {
@@ -83,6 +86,106 @@ static bool is_spoken_for(const finder_t *finder, const constraint_t *constraint
   return cleave_finder_has(finder, cleave_value_producer(x->graph, value));
 }
 
+/* The part by which a part is bound: itself, or the operator or output that it begins or ends with. */
+static uint32_t bound_part(const finder_t *finder, uint32_t part, bool last) {
+  const cleave_explainer_t *x = finder->x;
+  for (;;) {
+    part = cleave_explainer_resolve(x, finder->trial, part);
+    const cleave_pattern_node_t *node = &x->pattern->nodes[part];
+    if (!cleave_pattern_has_children(node) || node->kind == CLEAVE_PATTERN_MAYBE ||
+        node->kind == CLEAVE_PATTERN_ONEOF || node->kind == CLEAVE_PATTERN_OUTPUT) {
+      return part;
+    }
+    part = node->children[last ? node->child_count - 1 : 0];
+  }
+}
+
+/* The operator of a part that is an operator or one of its outputs, or NULL. */
+static const cleave_pattern_node_t *operator_of(const finder_t *finder, uint32_t part) {
+  const cleave_pattern_node_t *nodes = finder->x->pattern->nodes;
+  part = nodes[part].kind == CLEAVE_PATTERN_OUTPUT ? nodes[part].children[0] : part;
+  return nodes[part].kind == CLEAVE_PATTERN_OP ? &nodes[part] : NULL;
+}
+
+/* Does the input read the right node at another output than the pattern says? */
+static void find_input_output(const finder_t *finder, uint32_t target, fault_t *fault) {
+  const cleave_explainer_t *x = finder->x;
+  uint32_t part = bound_part(finder, target, true);
+  const cleave_pattern_node_t *taker = operator_of(finder, part);
+  uint32_t wanted = x->pattern->nodes[part].output;
+  if (taker != NULL && cleave_node_exists(fault->node) &&
+      cleave_pattern_test_op(taker, x->graph, fault->node) &&
+      cleave_graph_value(x->graph, fault->value)->output_index != wanted) {
+    fault->output = wanted;
+  }
+}
+
+/* Does another output of the node that makes the fault's value have the reader that the pattern wants? */
+static void find_child_output(const finder_t *finder, uint32_t target, fault_t *fault) {
+  const cleave_explainer_t *x = finder->x;
+  const cleave_pattern_node_t *taker = operator_of(finder, bound_part(finder, target, false));
+  const cleave_value_t wanted = fault->value;
+  cleave_node_t maker = cleave_value_producer(x->graph, wanted);
+  if (taker == NULL || !cleave_node_exists(maker) ||
+      (cleave_node_exists(fault->node) && cleave_pattern_test_op(taker, x->graph, fault->node))) {
+    return;
+  }
+  for (uint32_t k = 0; k < cleave_node_output_count(x->graph, maker) && fault->output == CLEAVE_INDEX_NONE;
+       k++) {
+    cleave_value_t value = cleave_node_output(x->graph, maker, k);
+    cleave_use_t use = cleave_finder_outside_use(finder, value);
+    cleave_node_t reader = cleave_use_exists(use) ? cleave_use_node(x->graph, use) : CLEAVE_NODE_NONE;
+    if (value.index != wanted.index && cleave_node_exists(reader) &&
+        cleave_pattern_test_op(taker, x->graph, reader)) {
+      fault->output = cleave_graph_value(x->graph, wanted)->output_index;
+      fault->value = value;
+      fault->node = reader;
+    }
+  }
+}
+
+/* An earlier input of the node, made by the same node as input `index`; or NONE. */
+static uint32_t find_twin(const cleave_graph_t *graph, cleave_node_t user, uint32_t index) {
+  cleave_node_t maker = cleave_value_producer(graph, cleave_node_input(graph, user, index));
+  for (uint32_t k = 0; k < cleave_node_output_count(graph, maker); k++) {
+    for (cleave_use_t use = cleave_value_first_use(graph, cleave_node_output(graph, maker, k));
+         cleave_use_exists(use); use = cleave_use_next(graph, use)) {
+      if (cleave_use_node(graph, use).index == user.index && cleave_use_input_index(graph, use) < index) {
+        return cleave_use_input_index(graph, use);
+      }
+    }
+  }
+  return CLEAVE_INDEX_NONE;
+}
+
+/* The input that a variadic part does not match: one that another operator makes, or else one whose node
+ * makes an earlier one, too. */
+static void find_variadic(const finder_t *finder, const constraint_t *constraint, cleave_node_t user,
+                          fault_t *fault) {
+  const cleave_explainer_t *x = finder->x;
+  uint32_t target = x->pattern->nodes[constraint->part].inputs[constraint->index].pattern;
+  const cleave_pattern_node_t *taker = operator_of(finder, bound_part(finder, target, true));
+  for (uint32_t k = 0; k < cleave_node_input_count(x->graph, user); k++) {
+    cleave_value_t value = cleave_node_input(x->graph, user, k);
+    if (!cleave_value_exists(value) || is_spoken_for(finder, constraint, value)) {
+      continue;
+    }
+    cleave_node_t maker = cleave_value_producer(x->graph, value);
+    if (taker != NULL && (!cleave_node_exists(maker) || !cleave_pattern_test_op(taker, x->graph, maker))) {
+      fault->value = value;
+      fault->twin = CLEAVE_INDEX_NONE;
+      return;
+    }
+    uint32_t twin = fault->twin == CLEAVE_INDEX_NONE && cleave_node_exists(maker)
+                        ? find_twin(x->graph, user, k)
+                        : CLEAVE_INDEX_NONE;
+    if (twin != CLEAVE_INDEX_NONE || !cleave_value_exists(fault->value)) {
+      fault->value = value;
+      fault->twin = twin;
+    }
+  }
+}
+
 /* The value that an unmatched input pattern should have matched. */
 static void find_input(const finder_t *finder, const constraint_t *constraint, fault_t *fault) {
   const cleave_explainer_t *x = finder->x;
@@ -96,6 +199,8 @@ static void find_input(const finder_t *finder, const constraint_t *constraint, f
   bool swaps = (cleave_node_op(x->graph, user)->flags & CLEAVE_OP_COMMUTATIVE) != 0;
   if (named && !(swaps && port < 2)) {
     fault->value = cleave_node_input(x->graph, user, port);
+  } else if (port == CLEAVE_PATTERN_PORT_VARIADIC) {
+    find_variadic(finder, constraint, user, fault);
   } else {
     for (uint32_t k = 0; k < cleave_node_input_count(x->graph, user); k++) {
       cleave_value_t value = cleave_node_input(x->graph, user, k);
@@ -107,20 +212,9 @@ static void find_input(const finder_t *finder, const constraint_t *constraint, f
   }
   if (cleave_value_exists(fault->value)) {
     fault->node = cleave_value_producer(x->graph, fault->value);
-  }
-}
-
-/* The operator by which a part is bound: its own node, or that of the part it begins or ends with. */
-static uint32_t bound_part(const finder_t *finder, uint32_t part, bool last) {
-  const cleave_explainer_t *x = finder->x;
-  for (;;) {
-    part = cleave_explainer_resolve(x, finder->trial, part);
-    const cleave_pattern_node_t *node = &x->pattern->nodes[part];
-    if (!cleave_pattern_has_children(node) || node->kind == CLEAVE_PATTERN_MAYBE ||
-        node->kind == CLEAVE_PATTERN_ONEOF) {
-      return part;
+    if (fault->twin == CLEAVE_INDEX_NONE) {
+      find_input_output(finder, part->inputs[constraint->index].pattern, fault);
     }
-    part = node->children[last ? node->child_count - 1 : 0];
   }
 }
 
@@ -157,6 +251,7 @@ static void find_child(const finder_t *finder, const constraint_t *constraint, b
       use = cleave_use_exists(use) ? use : cleave_value_first_use(x->graph, bound->value);
       fault->value = bound->value;
       fault->node = cleave_use_exists(use) ? cleave_use_node(x->graph, use) : CLEAVE_NODE_NONE;
+      find_child_output(finder, owner->children[constraint->index], fault);
       return;
     }
   }
@@ -181,7 +276,8 @@ static void find_passed(const finder_t *finder, uint32_t constraint, fault_t *fa
 static fault_t find_fault(const finder_t *finder, uint32_t constraint) {
   const cleave_explainer_t *x = finder->x;
   const constraint_t *d = &x->constraints[constraint];
-  fault_t fault = {constraint, CLEAVE_NODE_NONE, CLEAVE_VALUE_NONE, CLEAVE_INDEX_NONE};
+  fault_t fault = {constraint,        CLEAVE_NODE_NONE,  CLEAVE_VALUE_NONE,
+                   CLEAVE_INDEX_NONE, CLEAVE_INDEX_NONE, CLEAVE_INDEX_NONE};
   if (d->part == CLEAVE_INDEX_NONE) {
     return fault;
   }
@@ -221,6 +317,32 @@ static bool is_said_by_scalar(const finder_t *finder, uint32_t constraint) {
   return scalar != CLEAVE_INDEX_NONE && is_fault(finder, scalar);
 }
 
+/* What reads another output than the pattern means reads it outside of the match: that is one fault, unless
+ * others read there, too. */
+static bool is_said_by_output(const finder_t *finder, const fault_t *fault, uint32_t constraint) {
+  const cleave_graph_t *graph = finder->x->graph;
+  const constraint_t *d = &finder->x->constraints[constraint];
+  bool is_said = d->kind == CONSTRAINT_UNSHARED && fault->output != CLEAVE_INDEX_NONE;
+  cleave_node_t maker = is_said ? cleave_value_producer(graph, fault->value) : CLEAVE_NODE_NONE;
+  is_said = is_said && finder->bindings[d->part].node.index == maker.index;
+  for (uint32_t k = 0; is_said && k < cleave_node_output_count(graph, maker); k++) {
+    for (cleave_use_t use = cleave_value_first_use(graph, cleave_node_output(graph, maker, k));
+         cleave_use_exists(use); use = cleave_use_next(graph, use)) {
+      cleave_node_t user = cleave_use_node(graph, use);
+      is_said = is_said && (user.index == fault->node.index || cleave_finder_has(finder, user));
+    }
+  }
+  return is_said;
+}
+
+static bool is_told(const finder_t *finder, const fault_t *faults, uint32_t count, uint32_t constraint) {
+  bool is_said = is_said_by_scalar(finder, constraint);
+  for (uint32_t k = 0; k < count && !is_said; k++) {
+    is_said = is_said_by_output(finder, &faults[k], constraint);
+  }
+  return is_said;
+}
+
 /* If an unmatched input pattern accepts a node of the match that feeds this input, the pattern has two parts
  * for one node: the fault becomes that edge. */
 static void take_unnamed(finder_t *finder, fault_t *fault) {
@@ -239,7 +361,8 @@ static void take_unnamed(finder_t *finder, fault_t *fault) {
         x->pattern->nodes[target].kind == CLEAVE_PATTERN_OP &&
         cleave_pattern_test_op(&x->pattern->nodes[target], x->graph, maker) &&
         cleave_finder_part(finder, maker) != CLEAVE_INDEX_NONE) {
-      *fault = (fault_t){fault->constraint, edge.node, value, edge.index};
+      *fault =
+          (fault_t){fault->constraint, edge.node, value, edge.index, CLEAVE_INDEX_NONE, CLEAVE_INDEX_NONE};
       finder->unnamed[k] = finder->unnamed[--finder->unnamed_count];
       return;
     }
@@ -265,14 +388,18 @@ static uint32_t list_faults(finder_t *finder, fault_t *faults) {
     }
   }
   for (uint32_t k = 0; k < x->detail_count; k++) {
-    if (is_fault(finder, x->details[k]) && !is_said_by_scalar(finder, x->details[k])) {
+    if (is_fault(finder, x->details[k]) && !is_told(finder, faults, count, x->details[k])) {
       faults[count++] = find_fault(finder, x->details[k]);
     }
   }
   for (uint32_t k = 0; k < finder->unnamed_count; k++) {
     const cleave_match_edge_t *edge = &finder->unnamed[k];
-    faults[count++] = (fault_t){cleave_explainer_edges_constraint(x), edge->node,
-                                cleave_node_input(x->graph, edge->node, edge->index), edge->index};
+    faults[count++] = (fault_t){cleave_explainer_edges_constraint(x),
+                                edge->node,
+                                cleave_node_input(x->graph, edge->node, edge->index),
+                                edge->index,
+                                CLEAVE_INDEX_NONE,
+                                CLEAVE_INDEX_NONE};
   }
   return count;
 }

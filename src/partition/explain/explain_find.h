@@ -7,7 +7,8 @@
 
 /* What a part of the pattern is bound to in the match of a trial. */
 typedef struct binding {
-  cleave_node_t node;   /* of an OP: the node, or the one at fault if the part stands for many; or NONE */
+  cleave_node_t node;   /* of an OP or OUTPUT: the node, or the one at fault if the part stands for many; or
+                           NONE */
   cleave_value_t value; /* main output of an OP, or the value; or NONE */
   uint32_t count;       /* nodes that an OP stands for */
 } binding_t;
@@ -28,7 +29,9 @@ typedef struct fault {
   uint32_t constraint;
   cleave_node_t node;
   cleave_value_t value;
-  uint32_t input; /* of `node`, if the fault is an edge that the pattern does not name; or NONE */
+  uint32_t input;  /* of `node`, if the fault is an edge that the pattern does not name; or NONE */
+  uint32_t output; /* that the pattern means, if another output of its node, `value`, is read; or NONE */
+  uint32_t twin;   /* an earlier input of a variadic part that the same node makes; or NONE */
 } fault_t;
 
 /* ---- explain_find.c ---- */
@@ -63,6 +66,8 @@ void cleave_explain_ops(const cleave_pattern_node_t *part, const char *between, 
                         cleave_text_t *text);
 /* Schema name of an input, or its number if the name is not unique. */
 void cleave_explain_input(const cleave_op_t *op, uint32_t index, cleave_text_t *text);
+/* The same for an output, with `quote` around a name. */
+void cleave_explain_output(const cleave_op_t *op, uint32_t index, const char *quote, cleave_text_t *text);
 /* Schema name or number of the input that an input pattern means. */
 void cleave_explain_port(const cleave_pattern_node_t *part, uint32_t index, cleave_text_t *text);
 /* Describes a part: "Relu|Clip", "constant w", "any x". */
@@ -74,6 +79,8 @@ void cleave_explain_value(const cleave_graph_t *graph, cleave_value_t value, cle
 void cleave_explain_origin(const cleave_graph_t *graph, cleave_value_t value, cleave_text_t *text);
 /* A number as Lua, including math.huge and nan. */
 void cleave_explain_number(double number, cleave_text_t *text);
+/* What the content of a constant must be: "1 or 2 within 0.001", "from 0 to 1". */
+void cleave_explain_content(const cleave_constant_test_t *test, cleave_text_t *text);
 /* A literal as Lua: 1, "SAME", { 0, 2, 1 }. */
 void cleave_explain_literal(const cleave_pattern_literal_t *literal, cleave_text_t *text);
 /* An attribute as Lua; false if Lua rules cannot express it. */

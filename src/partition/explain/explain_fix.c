@@ -339,6 +339,39 @@ static uint32_t allow_between(const finder_t *finder, const fault_t *fault, uint
   }
 }
 
+/* The part that means an output: the one of an input pattern, or what stands before a child; or NONE. */
+static uint32_t output_part(const finder_t *finder, const constraint_t *constraint) {
+  const cleave_explainer_t *x = finder->x;
+  const cleave_pattern_node_t *owner = &x->pattern->nodes[constraint->part];
+  uint32_t part = constraint->kind == CONSTRAINT_INPUT ? owner->inputs[constraint->index].pattern
+                  : constraint->index > 0              ? owner->children[constraint->index - 1]
+                                                       : constraint->part;
+  part = cleave_explainer_resolve(x, finder->trial, part);
+  cleave_pattern_kind_t kind = x->pattern->nodes[part].kind;
+  return kind == CLEAVE_PATTERN_OP || kind == CLEAVE_PATTERN_OUTPUT ? part : CLEAVE_INDEX_NONE;
+}
+
+/* Another output is read than the pattern means: it means that one. */
+static bool fix_output(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
+  cleave_explainer_t *x = finder->x;
+  uint32_t part = output_part(finder, &x->constraints[fault->constraint]);
+  if (part == CLEAVE_INDEX_NONE) {
+    return false;
+  }
+  const cleave_op_t *op = cleave_node_op(x->graph, cleave_value_producer(x->graph, fault->value));
+  cleave_pattern_node_t *node = &x->built[part];
+  bool is_output = node->kind == CLEAVE_PATTERN_OUTPUT;
+  node->output = cleave_graph_value(x->graph, fault->value)->output_index;
+  if (is_output) {
+    cleave_text_add(text, "output(");
+    write_part(finder, part, text);
+  }
+  cleave_text_add(text, is_output ? ", " : "output = ");
+  cleave_explain_output(op, node->output, "\"", text);
+  cleave_text_add(text, is_output ? ")" : "");
+  return true;
+}
+
 /* An edge: a missing part becomes optional, or a node in between is allowed. */
 static bool fix_edge(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
   cleave_explainer_t *x = finder->x;
@@ -370,10 +403,18 @@ static bool fix_edge(const finder_t *finder, const fault_t *fault, cleave_text_t
     write_part(finder, target, text);
     cleave_text_add(text, ", absent }");
   } else {
-    changed = cleave_explainer_add_choice(x, target);
-    cleave_text_add(text, "oneof { ");
+    bool is_variadic = x->pattern->nodes[target].kind == CLEAVE_PATTERN_VARIADIC;
+    changed = cleave_explainer_add_choice(x, is_variadic ? x->pattern->nodes[target].children[0] : target);
+    cleave_text_add(text, is_variadic ? "variadic(oneof { " : "oneof { ");
     write_part(finder, target, text);
-    cleave_text_add(text, ", any() }");
+    cleave_text_add(text, is_variadic ? ", any() })" : ", any() }");
+    if (is_variadic && changed != CLEAVE_INDEX_NONE) {
+      uint32_t *children = cleave_explainer_own_children(x, target, 0);
+      if (children != NULL) {
+        children[0] = changed;
+      }
+      return children != NULL;
+    }
   }
   if (changed == CLEAVE_INDEX_NONE) {
     return false;
@@ -397,6 +438,9 @@ bool cleave_explain_fix_one(const finder_t *finder, const fault_t *fault, cleave
   const constraint_t *d = &x->constraints[fault->constraint];
   if (fault->input != CLEAVE_INDEX_NONE) {
     return cleave_explain_fix_unnamed(finder, fault, text);
+  }
+  if (fault->output != CLEAVE_INDEX_NONE) {
+    return fix_output(finder, fault, text);
   }
   if (d->kind == CONSTRAINT_WHERE_ALL) {
     x->trial_pattern.where = NULL;

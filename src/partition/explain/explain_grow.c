@@ -205,7 +205,8 @@ static uint32_t producing_part(const cleave_explainer_t *x, const trial_t *trial
     return CLEAVE_INDEX_NONE;
   }
   uint32_t part = cleave_explainer_resolve(x, trial, x->pattern->nodes[d->part].children[d->index - 1]);
-  while (x->pattern->nodes[part].kind == CLEAVE_PATTERN_REPEATED) {
+  while (x->pattern->nodes[part].kind == CLEAVE_PATTERN_REPEATED ||
+         x->pattern->nodes[part].kind == CLEAVE_PATTERN_OUTPUT) {
     part = cleave_explainer_resolve(x, trial, x->pattern->nodes[part].children[0]);
   }
   return x->pattern->nodes[part].kind == CLEAVE_PATTERN_OP ? part : CLEAVE_INDEX_NONE;

@@ -79,6 +79,98 @@ static void say_extra(const finder_t *finder, const fault_t *fault, uint32_t tar
   }
 }
 
+/* The right node is read, at another output than the pattern says. */
+static void say_output(const finder_t *finder, const fault_t *fault, words_t *words) {
+  const cleave_explainer_t *x = finder->x;
+  const constraint_t *d = &x->constraints[fault->constraint];
+  const cleave_op_t *op = cleave_node_op(x->graph, cleave_value_producer(x->graph, fault->value));
+  words->kind = "output";
+  cleave_text_format(&words->subject, "output of %s that ", op->name);
+  if (d->kind == CONSTRAINT_INPUT) {
+    cleave_explain_part(x, d->part, &words->subject);
+  } else {
+    cleave_text_add(&words->subject, cleave_node_op(x->graph, fault->node)->name);
+  }
+  cleave_text_add(&words->subject, " reads");
+  cleave_explain_output(op, cleave_graph_value(x->graph, fault->value)->output_index, "", &words->found);
+  cleave_explain_output(op, fault->output, "", &words->expected);
+}
+
+/* "output Indices of ", if a part means one certain output of its operator. */
+static void add_output(const cleave_explainer_t *x, uint32_t part, cleave_text_t *text) {
+  const cleave_pattern_node_t *node = &x->pattern->nodes[part];
+  bool is_output = node->kind == CLEAVE_PATTERN_OUTPUT;
+  const cleave_pattern_node_t *taker = is_output ? &x->pattern->nodes[node->children[0]] : node;
+  if ((is_output || (node->kind == CLEAVE_PATTERN_OP && node->output > 0)) && taker->op_count > 0) {
+    cleave_text_add(text, "output ");
+    cleave_explain_output(taker->ops[0], node->output, "", text);
+    cleave_text_add(text, " of ");
+  }
+}
+
+/* The input of a node that is the value, behind input `twin` if there is that one. */
+static uint32_t find_input_of(const finder_t *finder, cleave_node_t user, const fault_t *fault) {
+  const cleave_graph_t *graph = finder->x->graph;
+  uint32_t k = fault->twin == CLEAVE_INDEX_NONE ? 0 : fault->twin + 1;
+  while (k < cleave_node_input_count(graph, user) &&
+         cleave_node_input(graph, user, k).index != fault->value.index) {
+    k++;
+  }
+  return k;
+}
+
+/* A variadic part does not match: one of the inputs that it stands for, or two that one node makes. */
+static void say_variadic(const finder_t *finder, const fault_t *fault, uint32_t target, words_t *words) {
+  const cleave_explainer_t *x = finder->x;
+  uint32_t part = x->constraints[fault->constraint].part;
+  uint32_t input = find_input_of(finder, finder->bindings[part].node, fault) + 1;
+  if (fault->twin != CLEAVE_INDEX_NONE) {
+    words->kind = "same";
+    cleave_text_format(&words->subject, "what makes inputs %u and %u of ", (unsigned)fault->twin + 1,
+                       (unsigned)input);
+    cleave_text_add(&words->found, "one ");
+    cleave_text_add(&words->expected, "one for each");
+  } else {
+    cleave_text_format(&words->subject, "input %u of ", (unsigned)input);
+    expect_target(x, finder->trial, target, &words->expected);
+  }
+  cleave_explain_part(x, part, &words->subject);
+  cleave_explain_origin(x->graph, fault->value, &words->found);
+}
+
+/* An input pattern does not match. `same`: its part was met before. */
+static void say_input(const finder_t *finder, const fault_t *fault, uint32_t target, bool same,
+                      words_t *words) {
+  const cleave_explainer_t *x = finder->x;
+  const constraint_t *d = &x->constraints[fault->constraint];
+  const cleave_pattern_node_t *owner = &x->pattern->nodes[d->part];
+  if (owner->inputs[d->index].port == CLEAVE_PATTERN_PORT_VARIADIC && cleave_value_exists(fault->value)) {
+    say_variadic(finder, fault, target, words);
+    return;
+  }
+  cleave_text_add(&words->subject, "input ");
+  cleave_explain_port(owner, d->index, &words->subject);
+  cleave_text_add(&words->subject, " of ");
+  cleave_explain_part(x, d->part, &words->subject);
+  if (fault->input != CLEAVE_INDEX_NONE) {
+    words->kind = "same";
+    cleave_text_add(&words->expected, "another ");
+    expect_target(x, finder->trial, target, &words->expected);
+    cleave_text_add(&words->found, "the one that ");
+    cleave_explain_part(x, cleave_finder_part(finder, cleave_value_producer(x->graph, fault->value)),
+                        &words->found);
+    cleave_text_add(&words->found, " stands for");
+    return;
+  }
+  if (same) {
+    cleave_text_add(&words->expected, "the same as ");
+    cleave_explain_part(x, cleave_explainer_resolve(x, finder->trial, target), &words->expected);
+  } else {
+    expect_target(x, finder->trial, target, &words->expected);
+  }
+  cleave_explain_origin(x->graph, fault->value, &words->found);
+}
+
 static void say_edge(const finder_t *finder, const fault_t *fault, words_t *words) {
   const cleave_explainer_t *x = finder->x;
   const constraint_t *d = &x->constraints[fault->constraint];
@@ -89,30 +181,14 @@ static void say_edge(const finder_t *finder, const fault_t *fault, words_t *word
     say_extra(finder, fault, target, words);
     return;
   }
+  if (fault->output != CLEAVE_INDEX_NONE) {
+    say_output(finder, fault, words);
+    return;
+  }
   bool same = (edges & EDGE_SAME) != 0;
   words->kind = same ? "same" : "missing";
   if (d->kind == CONSTRAINT_INPUT) {
-    cleave_text_add(&words->subject, "input ");
-    cleave_explain_port(owner, d->index, &words->subject);
-    cleave_text_add(&words->subject, " of ");
-    cleave_explain_part(x, d->part, &words->subject);
-    if (fault->input != CLEAVE_INDEX_NONE) {
-      words->kind = "same";
-      cleave_text_add(&words->expected, "another ");
-      expect_target(x, finder->trial, target, &words->expected);
-      cleave_text_add(&words->found, "the one that ");
-      cleave_explain_part(x, cleave_finder_part(finder, cleave_value_producer(x->graph, fault->value)),
-                          &words->found);
-      cleave_text_add(&words->found, " stands for");
-      return;
-    }
-    if (same) {
-      cleave_text_add(&words->expected, "the same as ");
-      cleave_explain_part(x, cleave_explainer_resolve(x, finder->trial, target), &words->expected);
-    } else {
-      expect_target(x, finder->trial, target, &words->expected);
-    }
-    cleave_explain_origin(x->graph, fault->value, &words->found);
+    say_input(finder, fault, target, same, words);
     return;
   }
   bool backwards = (edges & EDGE_BACKWARDS) != 0;
@@ -121,8 +197,11 @@ static void say_edge(const finder_t *finder, const fault_t *fault, words_t *word
   cleave_text_add(&words->subject, is_group    ? "what stands beside "
                                    : backwards ? "what is read by "
                                                : "what reads ");
-  cleave_explain_part(x, cleave_explainer_resolve(x, finder->trial, owner->children[beside]),
-                      &words->subject);
+  beside = cleave_explainer_resolve(x, finder->trial, owner->children[beside]);
+  if (!is_group && !backwards) {
+    add_output(x, beside, &words->subject);
+  }
+  cleave_explain_part(x, beside, &words->subject);
   expect_target(x, finder->trial, target, &words->expected);
   if (cleave_node_exists(fault->node)) {
     cleave_text_add(&words->found, cleave_node_op(x->graph, fault->node)->name);
@@ -229,25 +308,6 @@ static void say_type(const finder_t *finder, const fault_t *fault, words_t *word
   }
 }
 
-static void expect_content(const cleave_constant_test_t *test, cleave_text_t *text) {
-  if (test->has_value) {
-    cleave_explain_number(test->value, text);
-  }
-  for (uint32_t k = 0; test->values != NULL && k < test->value_count && k < 8; k++) {
-    cleave_text_add(text, k == 0 ? "" : test->is_list ? ", " : " or ");
-    cleave_explain_number(test->values[k], text);
-  }
-  if ((test->has_value || test->values != NULL) && test->tolerance > 0) {
-    cleave_text_format(text, " within %.3g", test->tolerance);
-  }
-  if (test->has_range) {
-    cleave_text_add(text, "from ");
-    cleave_explain_number(test->low, text);
-    cleave_text_add(text, " to ");
-    cleave_explain_number(test->high, text);
-  }
-}
-
 static void say_constant(const finder_t *finder, const fault_t *fault, words_t *words) {
   const cleave_explainer_t *x = finder->x;
   const constraint_t *d = &x->constraints[fault->constraint];
@@ -284,7 +344,7 @@ static void say_constant(const finder_t *finder, const fault_t *fault, words_t *
   } else if (d->kind == CONSTRAINT_ALL_EQUAL) {
     cleave_text_add(&words->expected, "all elements equal");
   } else {
-    expect_content(test, &words->expected);
+    cleave_explain_content(test, &words->expected);
   }
 }
 

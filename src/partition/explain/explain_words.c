@@ -127,10 +127,18 @@ void cleave_explain_input(const cleave_op_t *op, uint32_t index, cleave_text_t *
   }
 }
 
+void cleave_explain_output(const cleave_op_t *op, uint32_t index, const char *quote, cleave_text_t *text) {
+  if (index < op->output_count && op->outputs[index].kind != CLEAVE_OP_INPUT_VARIADIC) {
+    cleave_text_format(text, "%s%s%s", quote, op->outputs[index].name, quote);
+  } else {
+    cleave_text_format(text, "%u", (unsigned)index + 1);
+  }
+}
+
 void cleave_explain_port(const cleave_pattern_node_t *part, uint32_t index, cleave_text_t *text) {
   uint32_t port = part->inputs[index].port;
   if (port == CLEAVE_PATTERN_PORT_VARIADIC) {
-    cleave_text_add(text, "rest");
+    cleave_text_add(text, "variadic");
   } else if (port == CLEAVE_PATTERN_PORT_ANY) {
     cleave_text_format(text, "%u", (unsigned)index + 1);
   } else if (part->op_count > 0) {
@@ -202,6 +210,25 @@ void cleave_explain_number(double number, cleave_text_t *text) {
     cleave_text_format(text, "%.9g", number);
   } else {
     cleave_text_add(text, isnan(number) ? "nan" : number > 0 ? "math.huge" : "-math.huge");
+  }
+}
+
+void cleave_explain_content(const cleave_constant_test_t *test, cleave_text_t *text) {
+  if (test->has_value) {
+    cleave_explain_number(test->value, text);
+  }
+  for (uint32_t k = 0; test->values != NULL && k < test->value_count && k < 8; k++) {
+    cleave_text_add(text, k == 0 ? "" : test->is_list ? ", " : " or ");
+    cleave_explain_number(test->values[k], text);
+  }
+  if ((test->has_value || test->values != NULL) && test->tolerance > 0) {
+    cleave_text_format(text, " within %.3g", test->tolerance);
+  }
+  if (test->has_range) {
+    cleave_text_add(text, "from ");
+    cleave_explain_number(test->low, text);
+    cleave_text_add(text, " to ");
+    cleave_explain_number(test->high, text);
   }
 }
 

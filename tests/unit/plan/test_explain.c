@@ -276,6 +276,58 @@ UNIT_TEST(two_parts_for_one_node_are_told) {
              "op { \"Conv\", as = \"conv\" } and op { \"Mul\", inputs = { ..., any \"conv\" } }");
 }
 
+/* An output of an operator, as the rule word `output` makes it. */
+static uint32_t output(uint32_t part, uint32_t index) {
+  uint32_t made = group(CLEAVE_PATTERN_OUTPUT, 1, &part);
+  parts[made].output = index;
+  return made;
+}
+
+UNIT_TEST(readers_of_another_output_are_no_obstacle_to_what_reads_this_one) {
+  uint32_t sequence = SEQUENCE(output(op("TopK", NULL), 1), op("Cast", NULL));
+  expect_why("v, i = TopK(x, k); r = Relu(v); c = Cast{to=1}(i); -> r, c", sequence, "v",
+             "1/2\nTopK: what TopK makes is read outside of the match, wanted read inside only by Relu 'r' "
+             "=> shared = true");
+  expect_why(
+      "v, i = TopK(x, k); n = Neg(i); r = Relu(v); -> r, n", sequence, "v",
+      "1/2\nTopK >> Cast: what reads output Indices of TopK is Neg, wanted Cast => maybe(op \"Cast\")");
+}
+
+UNIT_TEST(the_output_that_is_read_is_told_from_the_one_that_the_pattern_means) {
+  static const char VALUES[] = "v, i = TopK(x, k); c = Cast{to=1}(v); -> c";
+  expect_why(VALUES, SEQUENCE(output(op("TopK", NULL), 1), op("Cast", NULL)), "v",
+             "1/2\nTopK >> Cast: output of TopK that Cast reads is Values, wanted Indices => "
+             "output(op \"TopK\", \"Values\")");
+  uint32_t top = op("TopK", "top");
+  parts[top].output = 1;
+  expect_why(VALUES, SEQUENCE(top, op("Cast", NULL)), "v",
+             "0/2\ntop >> Cast: output of TopK that Cast reads is Values, wanted Indices => "
+             "output = \"Values\"");
+  expect_why("a, b = Split(x); s = Sigmoid(b); -> s",
+             input(op("Sigmoid", "s"), 0, output(op("Split", NULL), 0)), "s",
+             "1/2\ns.inputs[X] > Split: output of Split that s reads is 2, wanted 1 => "
+             "output(op \"Split\", 2)");
+}
+
+/* Concat of at least two Relus >> Conv. */
+static uint32_t concat_of_relus(void) {
+  uint32_t relu = op("Relu", NULL);
+  uint32_t relus = group(CLEAVE_PATTERN_VARIADIC, 1, &relu);
+  parts[relus].min = 2;
+  parts[relus].max = UINT32_MAX;
+  return SEQUENCE(input(op("Concat", "cat"), CLEAVE_PATTERN_PORT_VARIADIC, relus), op("Conv", NULL));
+}
+
+UNIT_TEST(inputs_of_a_variadic_part_are_told_apart) {
+  uint32_t sequence = concat_of_relus();
+  expect_why("r = Relu(x); s = Relu(y); c = Concat{axis=1}(r, s, r); v = Conv(c, $w); -> v", sequence, "c",
+             "2/3\ncat.inputs[variadic] > Relu: what makes inputs 1 and 3 of cat is one Relu, wanted one for "
+             "each => variadic(oneof { op \"Relu\", any() })");
+  expect_why("r = Relu(x); c = Concat{axis=1}(r, x); v = Conv(c, $w); -> v", sequence, "c",
+             "2/3\ncat.inputs[variadic] > Relu: input 2 of cat is an input of the model, wanted Relu => "
+             "variadic(oneof { op \"Relu\", any() })");
+}
+
 UNIT_TEST(a_trial_that_no_pattern_can_be_is_passed_over) {
   uint32_t conv = input(op("Conv", "conv"), 0, value("z"));
   uint32_t relu = input(op("Relu", "relu"), 0, value("z"));
