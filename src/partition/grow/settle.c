@@ -262,9 +262,11 @@ static cleave_status_t settle_one(settler_t *settler, waiting_t waiting, cleave_
   bool by_threshold = false;
   cleave_candidate_t candidate = {settler->rule, rule_index, positions, count};
   CLEAVE_TRY(cleave_partitioner_review(partitioner, &candidate, &review, &by_threshold, error));
-  verdict_t verdict = {false, CLEAVE_PLAN_NOTE_REVIEW,
+  verdict_t verdict = {false, by_threshold ? CLEAVE_PLAN_NOTE_THRESHOLD : CLEAVE_PLAN_NOTE_REVIEW,
                        by_threshold ? CLEAVE_STOP_THRESHOLD : CLEAVE_STOP_REVIEW,
-                       review.reason.text[0] == '\0' ? "'review' returned false" : review.reason.text};
+                       review.reason.text[0] != '\0' ? review.reason.text
+                       : review.accept               ? "'review' kept none of its nodes"
+                                                     : "'review' returned false"};
   uint32_t kept = review.accept ? keep_whole_fusions(partitioner, positions, count, review.keep) : 0;
   if (kept == count) {
     verdict.is_taken = true;

@@ -22,6 +22,7 @@ const char *cleave_plan_note_name(cleave_plan_note_kind_t kind) {
     case CLEAVE_PLAN_NOTE_WHERE: return "where";
     case CLEAVE_PLAN_NOTE_BACKEND: return "backend";
     case CLEAVE_PLAN_NOTE_REVIEW: return "review";
+    case CLEAVE_PLAN_NOTE_THRESHOLD: return "threshold";
     case CLEAVE_PLAN_NOTE_CYCLE: return "cycle";
     case CLEAVE_PLAN_NOTE_FILTER: return "filter";
     case CLEAVE_PLAN_NOTE_TAKEN: return "taken";

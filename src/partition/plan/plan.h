@@ -55,16 +55,17 @@ typedef struct cleave_plan_region {
 } cleave_plan_region_t;
 
 typedef enum cleave_plan_note_kind {
-  CLEAVE_PLAN_NOTE_WHERE,    /* `where` returned false */
-  CLEAVE_PLAN_NOTE_BACKEND,  /* the backend refused a fusion or node */
-  CLEAVE_PLAN_NOTE_REVIEW,   /* `review` refused a region */
-  CLEAVE_PLAN_NOTE_CYCLE,    /* a set was split, or refused, because contracting it would close a cycle */
-  CLEAVE_PLAN_NOTE_FILTER,   /* `filter` dropped the node */
-  CLEAVE_PLAN_NOTE_TAKEN,    /* lost to another match */
-  CLEAVE_PLAN_NOTE_LIMIT,    /* a search was ended by its budget */
-  CLEAVE_PLAN_NOTE_LEFT_OUT, /* the caller of the partitioner did not allow it */
-  CLEAVE_PLAN_NOTE_STAGE,    /* its nodes are in several stages */
-  CLEAVE_PLAN_NOTE_OUTPUT    /* an output of the graph has another type than the model's */
+  CLEAVE_PLAN_NOTE_WHERE,     /* `where` returned false */
+  CLEAVE_PLAN_NOTE_BACKEND,   /* the backend refused a fusion or node */
+  CLEAVE_PLAN_NOTE_REVIEW,    /* `review` refused a region */
+  CLEAVE_PLAN_NOTE_THRESHOLD, /* a set is below a threshold of the rule: `min_nodes` and the like */
+  CLEAVE_PLAN_NOTE_CYCLE,     /* a set was split, or refused, because contracting it would close a cycle */
+  CLEAVE_PLAN_NOTE_FILTER,    /* `filter` dropped the node */
+  CLEAVE_PLAN_NOTE_TAKEN,     /* lost to another match */
+  CLEAVE_PLAN_NOTE_LIMIT,     /* a search was ended by its budget */
+  CLEAVE_PLAN_NOTE_LEFT_OUT,  /* the caller of the partitioner did not allow it */
+  CLEAVE_PLAN_NOTE_STAGE,     /* its nodes are in several stages */
+  CLEAVE_PLAN_NOTE_OUTPUT     /* an output of the graph has another type than the model's */
 } cleave_plan_note_kind_t;
 
 typedef struct cleave_plan_note {
@@ -119,7 +120,8 @@ void cleave_plan_destroy(cleave_plan_t *plan);
 CLEAVE_STATUS cleave_plan_copy(const cleave_plan_t *plan, const cleave_graph_t *source,
                                const cleave_graph_t *graph, cleave_plan_t **out_plan, cleave_error_t *error);
 
-/* "where", "backend", "review", "cycle", "filter", "taken", "limit", "left out", "stage", "output". */
+/* "where", "backend", "review", "threshold", "cycle", "filter", "taken", "limit", "left out", "stage",
+ * "output". */
 const char *cleave_plan_note_name(cleave_plan_note_kind_t kind);
 
 /* What a stage has, and what it sends in a run. Bytes are negative if a size is not known. */

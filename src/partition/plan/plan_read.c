@@ -159,9 +159,9 @@ static cleave_status_t read_step(cleave_json_reader_t *reader, json_t *json, voi
 }
 
 static const cleave_plan_note_kind_t note_kinds[] = {
-    CLEAVE_PLAN_NOTE_WHERE,  CLEAVE_PLAN_NOTE_BACKEND, CLEAVE_PLAN_NOTE_REVIEW, CLEAVE_PLAN_NOTE_CYCLE,
-    CLEAVE_PLAN_NOTE_FILTER, CLEAVE_PLAN_NOTE_TAKEN,   CLEAVE_PLAN_NOTE_LIMIT,  CLEAVE_PLAN_NOTE_LEFT_OUT,
-    CLEAVE_PLAN_NOTE_STAGE,  CLEAVE_PLAN_NOTE_OUTPUT};
+    CLEAVE_PLAN_NOTE_WHERE,    CLEAVE_PLAN_NOTE_BACKEND, CLEAVE_PLAN_NOTE_REVIEW, CLEAVE_PLAN_NOTE_THRESHOLD,
+    CLEAVE_PLAN_NOTE_CYCLE,    CLEAVE_PLAN_NOTE_FILTER,  CLEAVE_PLAN_NOTE_TAKEN,  CLEAVE_PLAN_NOTE_LIMIT,
+    CLEAVE_PLAN_NOTE_LEFT_OUT, CLEAVE_PLAN_NOTE_STAGE,   CLEAVE_PLAN_NOTE_OUTPUT};
 enum { NOTE_KINDS = sizeof note_kinds / sizeof note_kinds[0] };
 
 static cleave_status_t read_note(cleave_json_reader_t *reader, json_t *json, void *item) {

@@ -26,7 +26,6 @@ static void read_kept(lua_State *state, const review_call_t *call) {
     call->review->keep[k] = false;
   }
   cleave_script_step(state, proposal->node_count);
-  bool any = false;
   lua_pushnil(state);
   while (lua_next(state, 1) != 0) {
     bool in_list = lua_isinteger(state, -2);
@@ -40,14 +39,11 @@ static void read_kept(lua_State *state, const review_call_t *call) {
     if (lua_rawgeti(state, places, node.index) == LUA_TNIL) {
       cleave_script_raise(state, "review returned a node that is not in the region");
     }
-    bool wanted = in_list || lua_toboolean(state, -2);
-    call->review->keep[lua_tointeger(state, -1)] = wanted;
-    any = any || wanted;
+    call->review->keep[lua_tointeger(state, -1)] = in_list || lua_toboolean(state, -2);
     lua_pop(state, 2);
     cleave_script_step(state, 4);
   }
   lua_pop(state, 1);
-  call->review->accept = any;
 }
 
 /* A verdict (true, false, or the nodes to keep), then a reason (a string) or attributes (a table). */

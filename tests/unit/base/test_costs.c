@@ -25,8 +25,8 @@ static rule_case_t make_case(int64_t elements, int relus, const char *rules) {
 
 /* The number before " us on costs" in the reason of a refusal. */
 static double own_us(const rule_case_t *c) {
-  const char *reason = strstr(rule_case_notes(c, CLEAVE_PLAN_NOTE_REVIEW), "no gain: ");
-  ck_assert_msg(reason != NULL, "'%s'", rule_case_notes(c, CLEAVE_PLAN_NOTE_REVIEW));
+  const char *reason = strstr(rule_case_notes(c, CLEAVE_PLAN_NOTE_THRESHOLD), "no gain: ");
+  ck_assert_msg(reason != NULL, "'%s'", rule_case_notes(c, CLEAVE_PLAN_NOTE_THRESHOLD));
   double us = 0.0;
   ck_assert_int_eq(sscanf(reason, "no gain: %lf us on costs", &us), 1);
   return us;

@@ -303,7 +303,7 @@ UNIT_TEST(regions_below_min_nodes_are_refused) {
   const cleave_ruleset_t *ruleset = plan_case_ruleset("min", &rule, 1);
   cleave_plan_t *plan = plan_case_run(graph, &ruleset, 1, NULL);
   ck_assert_str_eq(plan_case_regions(plan), "{a b1 b2}");
-  ck_assert_str_eq(plan_case_notes(plan, CLEAVE_PLAN_NOTE_REVIEW),
+  ck_assert_str_eq(plan_case_notes(plan, CLEAVE_PLAN_NOTE_THRESHOLD),
                    "e: a region of 2 nodes is too small: min_nodes is 3\n");
 }
 

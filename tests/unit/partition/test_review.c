@@ -16,11 +16,15 @@
 
 #define RULE(fields) "return ruleset { name = 'r', region 'g' { " fields " } }"
 
+/* `notes`: of reviews, then of thresholds. */
 static void expect(const char *rules, const char *regions, const char *notes) {
   rule_case_request_t request = {.model = ROW, .rules = {rules}};
   rule_case_t c = rule_case_create(&request);
   ck_assert_str_eq(rule_case_regions(&c), regions);
-  ck_assert_str_eq(rule_case_notes(&c, CLEAVE_PLAN_NOTE_REVIEW), notes);
+  char found[1024];
+  (void)snprintf(found, sizeof found, "%s%s", rule_case_notes(&c, CLEAVE_PLAN_NOTE_REVIEW),
+                 rule_case_notes(&c, CLEAVE_PLAN_NOTE_THRESHOLD));
+  ck_assert_str_eq(found, notes);
   rule_case_check_values(&c, 0.0);
   rule_case_deinit(&c);
 }
@@ -119,7 +123,7 @@ UNIT_TEST(a_region_that_only_costs_conversions_is_refused) {
       .rules = {"return ruleset { name = 'r', backend = 'onednn', region 'g' { min_gain = 1 } }"}};
   rule_case_t c = rule_case_create(&request);
   ck_assert_str_eq(rule_case_regions(&c), "");
-  ck_assert_ptr_nonnull(strstr(rule_case_notes(&c, CLEAVE_PLAN_NOTE_REVIEW), "pool: no gain: "));
+  ck_assert_ptr_nonnull(strstr(rule_case_notes(&c, CLEAVE_PLAN_NOTE_THRESHOLD), "pool: no gain: "));
   rule_case_deinit(&c);
   request.model = LARGE;
   c = rule_case_create(&request);
@@ -142,6 +146,22 @@ UNIT_TEST(review_keeps_a_list_of_nodes) {
               "for _, node in ipairs(sub.nodes) do if node.op ~= 'Cos' then kept[#kept + 1] = node end end\n"
               "return kept, 'no cosine' end"),
          "cpu{a b} cpu{d e}", "c: no cosine\n");
+}
+
+UNIT_TEST(review_that_keeps_nothing_is_told_from_one_that_returns_false) {
+  expect(RULE("review = function() return {} end"), "", "a: 'review' kept none of its nodes\n");
+  expect(RULE("review = function() return {}, 'none is good' end"), "", "a: none is good\n");
+  expect(RULE("review = function() return false end"), "", "a: 'review' returned false\n");
+}
+
+UNIT_TEST(thresholds_are_told_from_reviews) {
+  rule_case_request_t request = {.model = ROW, .rules = {RULE("min_nodes = 6")}};
+  rule_case_t c = rule_case_create(&request);
+  ck_assert_str_eq(rule_case_notes(&c, CLEAVE_PLAN_NOTE_REVIEW), "");
+  ck_assert_str_eq(rule_case_notes(&c, CLEAVE_PLAN_NOTE_THRESHOLD),
+                   "a: a region of 5 nodes is too small: min_nodes is 6\n");
+  ck_assert_str_eq(cleave_plan_note_name(CLEAVE_PLAN_NOTE_THRESHOLD), "threshold");
+  rule_case_deinit(&c);
 }
 
 UNIT_TEST(review_keeps_a_set_of_nodes) {
