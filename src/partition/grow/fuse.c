@@ -9,6 +9,7 @@
 
 #include "base/containers/heap.h"
 #include "base/containers/key_set.h"
+#include "base/hash.h"
 #include "partition/grow/partitioner.h"
 #include "system/clock.h"
 
@@ -39,6 +40,7 @@ typedef struct fuser {
   bool is_exhausted; /* none is left, and it was noted */
   CLEAVE_ARRAY(candidate_t) heap;
   cleave_key_set_t refused; /* matches */
+  cleave_key_set_t counted; /* their nodes, alone and with the reason */
 } fuser_t;
 
 static uint64_t key_of(uint64_t hash, uint32_t anchor) {
@@ -145,11 +147,21 @@ static cleave_status_t note_taken(fuser_t *fuser, const candidate_t *candidate, 
 
 // ---- accepting ----
 
-static cleave_status_t refuse(fuser_t *fuser, cleave_plan_note_kind_t kind, uint32_t anchor, uint64_t hash,
-                              const char *reason, cleave_error_t *error) {
-  fuser->partitioner->plan->rules[fuser->rule_index].refused++;
-  CLEAVE_TRY(cleave_key_set_add(&fuser->refused, key_of(hash, anchor), error));
-  return cleave_partitioner_note(fuser->partitioner, kind, anchor, fuser->rule_index, error, "%s", reason);
+/* Refuses a match. With its inputs in another order it is the same match: it counts once, and each reason is
+ * noted once. */
+static cleave_status_t refuse(fuser_t *fuser, cleave_plan_note_kind_t kind, uint32_t anchor,
+                              const cleave_match_answer_t *answer, const char *reason,
+                              cleave_error_t *error) {
+  uint64_t nodes = cleave_match_hash_nodes(answer->match->nodes, answer->match->node_count);
+  uint64_t noted = cleave_hash_bytes(nodes, reason, strlen(reason));
+  bool is_noted = cleave_key_set_has(&fuser->counted, noted);
+  fuser->partitioner->plan->rules[fuser->rule_index].refused += !cleave_key_set_has(&fuser->counted, nodes);
+  CLEAVE_TRY(cleave_key_set_add(&fuser->counted, nodes, error));
+  CLEAVE_TRY(cleave_key_set_add(&fuser->counted, noted, error));
+  CLEAVE_TRY(cleave_key_set_add(&fuser->refused, key_of(answer->hash, anchor), error));
+  return is_noted ? CLEAVE_OK
+                  : cleave_partitioner_note(fuser->partitioner, kind, anchor, fuser->rule_index, error, "%s",
+                                            reason);
 }
 
 /* Takes the match's inputs out of what the rule may still show to the backend. */
@@ -170,7 +182,7 @@ static cleave_status_t ask_backend(fuser_t *fuser, uint32_t anchor, const cleave
   cleave_reason_t reason = {""};
   if (!may_be_shown(fuser, match)) {
     *out_yes = false;
-    return refuse(fuser, CLEAVE_PLAN_NOTE_LIMIT, anchor, answer->hash,
+    return refuse(fuser, CLEAVE_PLAN_NOTE_LIMIT, anchor, answer,
                   "too many matches with thousands of inputs were tried before", error);
   }
   cleave_fusion_set_t set = {.rule = fuser->rule->name,
@@ -181,7 +193,7 @@ static cleave_status_t ask_backend(fuser_t *fuser, uint32_t anchor, const cleave
                              .attribute_count = fuser->rule->attribute_count};
   CLEAVE_TRY(cleave_partitioner_supports_fusion(partitioner, &set, out_yes, &reason, error));
   return *out_yes ? CLEAVE_OK
-                  : refuse(fuser, CLEAVE_PLAN_NOTE_BACKEND, anchor, answer->hash,
+                  : refuse(fuser, CLEAVE_PLAN_NOTE_BACKEND, anchor, answer,
                            reason.text[0] == '\0' ? "the backend refused it without a reason" : reason.text,
                            error);
 }
@@ -196,12 +208,12 @@ static cleave_status_t try_match(fuser_t *fuser, uint32_t anchor, const cleave_m
   bool yes = true;
   *out_accepted = false;
   if (cleave_partitioner_crosses(partitioner, match->nodes, match->node_count, &reason)) {
-    return refuse(fuser, CLEAVE_PLAN_NOTE_STAGE, anchor, answer->hash, reason.text, error);
+    return refuse(fuser, CLEAVE_PLAN_NOTE_STAGE, anchor, answer, reason.text, error);
   }
   if (fuser->rule->where != NULL) {
     CLEAVE_TRY(fuser->rule->where(fuser->rule->context, partitioner->graph, match, &yes, &reason, error));
     if (!yes) {
-      return refuse(fuser, CLEAVE_PLAN_NOTE_WHERE, anchor, answer->hash,
+      return refuse(fuser, CLEAVE_PLAN_NOTE_WHERE, anchor, answer,
                     reason.text[0] == '\0' ? "'where' returned false" : reason.text, error);
     }
   }
@@ -210,7 +222,7 @@ static cleave_status_t try_match(fuser_t *fuser, uint32_t anchor, const cleave_m
     return CLEAVE_OK;
   }
   if (!cleave_partitioner_allows(partitioner, fuser->rule_index, match->nodes, match->node_count)) {
-    return refuse(fuser, CLEAVE_PLAN_NOTE_LEFT_OUT, anchor, answer->hash, "left out on request", error);
+    return refuse(fuser, CLEAVE_PLAN_NOTE_LEFT_OUT, anchor, answer, "left out on request", error);
   }
   cleave_contraction_result_t result;
   partitioner->scratch.count = 0;
@@ -223,21 +235,21 @@ static cleave_status_t try_match(fuser_t *fuser, uint32_t anchor, const cleave_m
                                          match->node_count, fuser->steps_left, &result, error));
   fuser->steps_left -= result.steps < fuser->steps_left ? result.steps : fuser->steps_left;
   if (result.outcome == CLEAVE_CONTRACTION_LIMIT) {
-    return refuse(fuser, CLEAVE_PLAN_NOTE_LIMIT, anchor, answer->hash,
-                  "the search for a cycle took too many steps", error);
+    return refuse(fuser, CLEAVE_PLAN_NOTE_LIMIT, anchor, answer, "the search for a cycle took too many steps",
+                  error);
   }
   if (result.outcome == CLEAVE_CONTRACTION_CYCLE) {
     char label[128];
     char text[256];
     (void)snprintf(text, sizeof text, "would close a cycle through '%s'",
                    cleave_partitioner_label(partitioner, result.outside, label, sizeof label));
-    return refuse(fuser, CLEAVE_PLAN_NOTE_CYCLE, anchor, answer->hash, text, error);
+    return refuse(fuser, CLEAVE_PLAN_NOTE_CYCLE, anchor, answer, text, error);
   }
   *out_accepted = true;
   return CLEAVE_OK;
 }
 
-/* Keeps the match whose nodes are in partitioner->scratch. */
+/* Keeps the match whose nodes are in partitioner->scratch, even if it was refused in another order. */
 static cleave_status_t keep(fuser_t *fuser, const cleave_match_t *match, cleave_error_t *error) {
   cleave_partitioner_t *partitioner = fuser->partitioner;
   uint32_t fusion = (uint32_t)partitioner->fusions.count;
@@ -266,7 +278,10 @@ static cleave_status_t keep(fuser_t *fuser, const cleave_match_t *match, cleave_
     partitioner->states[position] = CLEAVE_NODE_FUSED;
     partitioner->fusion_of[position] = fusion;
   }
-  partitioner->plan->rules[fuser->rule_index].matches++;
+  cleave_plan_rule_t *entry = &partitioner->plan->rules[fuser->rule_index];
+  entry->matches++;
+  entry->refused -=
+      cleave_key_set_has(&fuser->counted, cleave_match_hash_nodes(match->nodes, match->node_count));
   return CLEAVE_OK;
 }
 
@@ -337,5 +352,6 @@ cleave_status_t cleave_partitioner_fuse(cleave_partitioner_t *partitioner, const
   entry->nanoseconds += cleave_clock_now() - start;
   cleave_array_free(&fuser.heap);
   cleave_key_set_deinit(&fuser.refused);
+  cleave_key_set_deinit(&fuser.counted);
   return status;
 }

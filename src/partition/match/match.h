@@ -70,4 +70,8 @@ typedef struct cleave_match_answer {
 CLEAVE_STATUS cleave_matcher_match(cleave_matcher_t *matcher, const cleave_match_request_t *request,
                                    cleave_match_answer_t *answer, cleave_error_t *error);
 
+/* Hash of nodes in topological order: the same for all matches of a rule that have the same nodes, whatever
+ * parts of the pattern these stand for. */
+uint64_t cleave_match_hash_nodes(const cleave_node_t *nodes, uint32_t count);
+
 #endif /* CLEAVE_PARTITION_MATCH_MATCH_H */

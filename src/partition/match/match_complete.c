@@ -156,6 +156,14 @@ bool cleave_matcher_is_closed(cleave_matcher_t *m) {
   return edges_are_named(m);
 }
 
+uint64_t cleave_match_hash_nodes(const cleave_node_t *nodes, uint32_t count) {
+  uint64_t hash = CLEAVE_HASH_SEED;
+  for (uint32_t k = 0; k < count; k++) {
+    hash = cleave_hash_combine(hash, nodes[k].index);
+  }
+  return hash;
+}
+
 cleave_status_t cleave_matcher_describe(cleave_matcher_t *m, uint64_t *out_hash, cleave_error_t *error) {
   const cleave_pattern_t *pattern = m->pattern;
   size_t count = m->taken.count;

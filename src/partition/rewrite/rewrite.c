@@ -254,6 +254,7 @@ static void deinit(cleave_rewriter_t *rewriter) {
   cleave_array_free(&rewriter->reached);
   cleave_array_free(&rewriter->walks);
   cleave_rewrite_queue_deinit(&rewriter->queue);
+  cleave_key_set_deinit(&rewriter->counted);
   cleave_array_free(&rewriter->nodes);
   cleave_array_free(&rewriter->labels);
   cleave_array_free(&rewriter->local);

@@ -188,6 +188,13 @@ static const char *label_of(const cleave_rewriter_t *rewriter, char *buffer, siz
   return cleave_node_label(rewriter->editor->graph, last, buffer, size);
 }
 
+/* What the match in hand is counted by: with its inputs in another order it is the same match. */
+static uint64_t count_key(const cleave_rewriter_t *rewriter, const cleave_rule_run_t *run) {
+  uint64_t nodes = cleave_match_hash_nodes(rewriter->nodes.items, (uint32_t)rewriter->nodes.count);
+  return cleave_hash_combine(nodes, run->log_rule);
+}
+
+/* A match counts once, and each reason is recorded once. */
 static cleave_status_t refuse(cleave_rewriter_t *rewriter, const cleave_rule_run_t *run, const char *reason,
                               const char *fallback, cleave_error_t *error) {
   char label[128];
@@ -195,9 +202,16 @@ static cleave_status_t refuse(cleave_rewriter_t *rewriter, const cleave_rule_run
   if (log == NULL) {
     return CLEAVE_OK;
   }
-  log->rules.items[run->log_rule].refused++;
-  return cleave_edits_refuse(log, run->log_rule, label_of(rewriter, label, sizeof label),
-                             reason[0] == '\0' ? fallback : reason, error);
+  reason = reason[0] == '\0' ? fallback : reason;
+  uint64_t key = count_key(rewriter, run);
+  uint64_t recorded = cleave_hash_bytes(key, reason, strlen(reason));
+  bool is_recorded = cleave_key_set_has(&rewriter->counted, recorded);
+  log->rules.items[run->log_rule].refused += !cleave_key_set_has(&rewriter->counted, key);
+  CLEAVE_TRY(cleave_key_set_add(&rewriter->counted, key, error));
+  CLEAVE_TRY(cleave_key_set_add(&rewriter->counted, recorded, error));
+  return is_recorded ? CLEAVE_OK
+                     : cleave_edits_refuse(log, run->log_rule, label_of(rewriter, label, sizeof label),
+                                           reason, error);
 }
 
 /* If a replacement names no value of the match, it replaces the main output. */
@@ -472,6 +486,8 @@ cleave_status_t cleave_rewrite_apply(cleave_rewriter_t *rewriter, cleave_rule_ru
     status = apply(rewriter, run, &ordered, &substitute, out_applied, error);
     if (editor->log != NULL) {
       cleave_edits_end(editor->log);
+      editor->log->rules.items[run->log_rule].refused -=
+          *out_applied && cleave_key_set_has(&rewriter->counted, count_key(rewriter, run));
     }
   }
   release_nodes(rewriter, match);

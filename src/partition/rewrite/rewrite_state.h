@@ -72,6 +72,7 @@ typedef struct cleave_rewriter {
   CLEAVE_ARRAY(uint32_t) walks;     /* per node index: the walk that saw it last */
   uint32_t walk;
   cleave_rewrite_queue_t queue;
+  cleave_key_set_t counted; /* matches that were refused: rule and nodes, alone and with the reason */
   CLEAVE_ARRAY(cleave_node_t) nodes; /* of the match in hand, in topological order */
   CLEAVE_ARRAY(const char *) labels;
   CLEAVE_ARRAY(uint32_t) local;         /* per node index: place in the match, or NONE */

@@ -3,6 +3,7 @@
  * handles that they get can and cannot do. */
 #include "base/text.h"
 #include "cleave/context.h"
+#include "rule_case.h"
 #include "script_case.h"
 #include "unit.h"
 
@@ -279,6 +280,26 @@ UNIT_TEST(keeps_the_reasons_of_where_and_review) {
   cleave_plan_destroy(plan);
   cleave_rules_destroy(rules);
   cleave_graph_destroy(graph);
+}
+
+UNIT_TEST(a_match_that_is_refused_in_both_orders_of_its_inputs_counts_once) {
+#define ADD(where)                                                                             \
+  "return ruleset { name = 'r', fuse 'x' { pattern = op { 'Add', inputs = { any 'x', any 'y' " \
+  "} }, where = function(m) return " where " end } }"
+  rule_case_request_t request = {.model =
+                                     "local x = g.input('x', 'float32', { 2 })\n"
+                                     "g.output('y', g.Add(x, g.Exp(x), { name = 'sum' }))",
+                                 .rules = {ADD("false, 'no'")}};
+  rule_case_t c = rule_case_create(&request);
+  ck_assert_uint_eq(c.plan->rules[0].refused, 1);
+  ck_assert_str_eq(rule_case_notes(&c, CLEAVE_PLAN_NOTE_WHERE), "sum: no\n");
+  rule_case_deinit(&c);
+  request.rules[0] = ADD("m.x.producer ~= nil");
+  c = rule_case_create(&request);
+  ck_assert_uint_eq(c.plan->rules[0].matches, 1);
+  ck_assert_uint_eq(c.plan->rules[0].refused, 0);
+  rule_case_deinit(&c);
+#undef ADD
 }
 
 /* ---- handles ---- */

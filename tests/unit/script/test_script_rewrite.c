@@ -178,6 +178,27 @@ UNIT_TEST(what_a_rule_leaves_is_on_record_and_leaves_no_trace) {
   rule_case_deinit(&c);
 }
 
+UNIT_TEST(a_match_that_is_refused_in_both_orders_of_its_inputs_is_one_refusal) {
+  static const char MODEL[] = INPUT "return g.Add(x, g.Exp(x), { name = 'sum' })";
+#define ADD(body)                                                                         \
+  RULESET(                                                                                \
+      "rewrite 'add' { pattern = op { 'Add', as = 's', inputs = { any 'x', any 'y' } }, " \
+      "replace = function(m, g) " body " end }")
+  rule_case_t c = run(MODEL, ADD("return nil, 'no'"));
+  check_rule(&c, 0, 0, 1);
+  ck_assert_uint_eq(c.plan->edits->refusals.count, 1);
+  rule_case_deinit(&c);
+  c = run(MODEL, ADD("return nil, m.x.producer and 'one order' or 'the other'"));
+  check_rule(&c, 0, 0, 1);
+  ck_assert_uint_eq(c.plan->edits->refusals.count, 2);
+  rule_case_deinit(&c);
+  // What is replaced in the second order was not refused.
+  c = run(MODEL, ADD("if not m.x.producer then return nil, 'no' end return g.Sum(m.x, m.y)"));
+  check_rule(&c, 0, 1, 0);
+  rule_case_deinit(&c);
+#undef ADD
+}
+
 UNIT_TEST(rewrites_come_before_fusions_and_regions) {
   rule_case_t c =
       run(INPUT "return g.Exp(g.Max(x, 0.0))",
