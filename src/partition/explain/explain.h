@@ -76,6 +76,11 @@ CLEAVE_STATUS cleave_explainer_set_pattern(cleave_explainer_t *explainer, const 
  */
 CLEAVE_STATUS cleave_explainer_anchors(cleave_explainer_t *explainer, const uint32_t **out_positions,
                                        uint32_t *out_count, cleave_error_t *error);
+/* The operators that the pattern cannot do without and the graph has none of: "Sigmoid", "Relu or Clip". In
+ * the caller's arena. */
+CLEAVE_STATUS cleave_explainer_needs(cleave_explainer_t *explainer, cleave_arena_t *arena,
+                                     const char *const **out_needs, uint32_t *out_count,
+                                     cleave_error_t *error);
 /* Is the rule's budget of steps spent? Then nothing more is found. */
 bool cleave_explainer_is_spent(const cleave_explainer_t *explainer);
 /* The node of a position, and back. */

@@ -171,6 +171,7 @@ static json_t *why_rule_json(const cleave_why_t *why, const cleave_why_rule_t *r
   const cleave_plan_rule_t *entry = &why->plan->rules[rule->rule];
   json_t *json = rule_json(why->plan, rule->rule);
   json_t *mismatches = json_array();
+  json_t *needs = json_array();
   cleave_json_set(&json, "anchors", cleave_json_number(rule->anchor_count));
   cleave_json_set(&json, "matches", cleave_json_number(rule->match_count));
   cleave_json_set(&json, "made", cleave_json_number(entry->matches));
@@ -188,6 +189,10 @@ static json_t *why_rule_json(const cleave_why_t *why, const cleave_why_rule_t *r
     add_finding(why, &item, rule->near_misses[k].graph, &rule->near_misses[k].finding);
     cleave_json_append(&mismatches, item);
   }
+  for (uint32_t k = 0; k < rule->need_count; k++) {
+    cleave_json_append(&needs, cleave_json_text(rule->needs[k]));
+  }
+  cleave_json_set(&json, "needs", needs);
   cleave_json_set(&json, "refusals", refusals_json(why, rule->refusals, rule->refusal_count));
   cleave_json_set(&json, "losses", refusals_json(why, rule->losses, rule->loss_count));
   cleave_json_set(&json, "near_misses", mismatches);

@@ -125,6 +125,8 @@ typedef struct cleave_why_rule {
                             model as it was before it was rewritten */
   uint32_t far_count;    /* places with less than half of the pattern */
   uint32_t limit_count;  /* places where a search was given up */
+  uint32_t need_count;
+  const char *const *needs; /* operators that the pattern needs and the model has none of: "Relu or Clip" */
   uint32_t refusal_count;
   const cleave_why_refusal_t *refusals; /* all groups, most frequent first */
   uint32_t loss_count;

@@ -482,6 +482,8 @@ cleave_status_t cleave_why_report_rule(cleave_why_builder_t *builder, uint32_t r
     if (begin != end) {
       CLEAVE_TRY_CLEANUP(survey_state(&survey, begin, true, error));
     }
+    CLEAVE_TRY_CLEANUP(cleave_explainer_needs(survey.state->explainer, builder->arena, &out_report->needs,
+                                              &out_report->need_count, error));
   } else {
     CLEAVE_TRY_CLEANUP(group_notes(&survey, error));
   }

@@ -310,6 +310,9 @@ static void print_counts(const printer_t *printer, const cleave_why_rule_t *rule
   if (near > 0) {
     cleave_text_show(text, ", %u near miss%s", (unsigned)near, near == 1 ? "" : "es");
   }
+  for (uint32_t k = 0; near == 0 && k < rule->need_count; k++) {
+    cleave_text_show(text, "%s%s", k == 0 ? ", the model has no " : ", no ", rule->needs[k]);
+  }
   if (rule->limit_count > 0) {
     cleave_text_show(text, ", search given up at %u place%s", (unsigned)rule->limit_count,
                      rule->limit_count == 1 ? "" : "s");

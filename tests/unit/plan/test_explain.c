@@ -340,6 +340,41 @@ UNIT_TEST(a_trial_that_no_pattern_can_be_is_passed_over) {
              "1/2\nconv: attribute group is 4, wanted 1 => attrs = { group = one_of { 1, 4 } }");
 }
 
+/* What the pattern needs and the graph has none of. */
+static const char *needs_of(const cleave_graph_t *graph, uint32_t root) {
+  static char text[256];
+  cleave_pattern_t pattern = pattern_of(root);
+  cleave_explainer_t *explainer = NULL;
+  const char *const *needs = NULL;
+  uint32_t count = 0;
+  unit_ok(cleave_explainer_create(graph, &explainer, e));
+  unit_ok(cleave_explainer_set_pattern(explainer, &pattern, e));
+  unit_ok(cleave_explainer_needs(explainer, &arena, &needs, &count, e));
+  text[0] = '\0';
+  for (uint32_t k = 0; k < count; k++) {
+    size_t length = strlen(text);
+    (void)snprintf(text + length, sizeof text - length, "%s%s", k == 0 ? "" : ", ", needs[k]);
+  }
+  cleave_explainer_destroy(explainer);
+  cleave_arena_deinit(&arena);
+  return text;
+}
+
+UNIT_TEST(operators_that_the_graph_lacks_are_listed_once) {
+  cleave_graph_t *graph = plan_case_graph("c = Conv(x, $w); r = Relu(c); -> r");
+  ck_assert_str_eq(needs_of(graph, SEQUENCE(op("Conv", NULL), op("Relu,Clip", NULL))), "");
+  ck_assert_str_eq(needs_of(graph, silu()), "Mul, Sigmoid");
+  ck_assert_str_eq(
+      needs_of(graph, SEQUENCE(op("Exp,Log", NULL), op("Conv", NULL), op("Exp,Log", NULL), op("Abs", NULL))),
+      "Exp or Log, Abs");
+  ck_assert_str_eq(needs_of(graph, SEQUENCE(op("Conv", NULL), maybe(op("Exp", NULL)))), "");
+  ck_assert_str_eq(needs_of(graph, SEQUENCE(op("Conv", NULL), ONEOF(op("Exp", NULL), op("Abs", NULL)))),
+                   "Exp or Abs");
+  ck_assert_str_eq(needs_of(graph, SEQUENCE(op("Conv", NULL), ONEOF(op("Exp", NULL), op("Relu", NULL)))), "");
+  ck_assert_str_eq(needs_of(graph, SEQUENCE(op("Conv", NULL), repeated(op("Exp", NULL), 0, 2))), "");
+  ck_assert_str_eq(needs_of(graph, SEQUENCE(op("Conv", NULL), repeated(op("Exp", NULL), 1, 2))), "Exp");
+}
+
 /* Refuses a match of more than two nodes. */
 static cleave_status_t judge_by_size(void *context, const cleave_graph_t *graph, const cleave_match_t *match,
                                      const char **out_refuser, cleave_reason_t *reason,

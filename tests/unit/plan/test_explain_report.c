@@ -96,6 +96,29 @@ UNIT_TEST(losers_and_refused_matches_name_the_winner_and_the_reason) {
   cleave_why_destroy(why);
 }
 
+UNIT_TEST(a_rule_that_is_not_near_names_the_operators_that_the_model_lacks) {
+  cleave_pattern_t pattern = pattern_of(SEQUENCE(op("Exp", NULL), op("Log,Abs", NULL), op("Relu", NULL)));
+  cleave_rule_t rule = plan_case_rule(CLEAVE_RULE_FUSE, "far");
+  rule.pattern = &pattern;
+  const cleave_ruleset_t *ruleset = plan_case_ruleset("set", &rule, 1);
+  const cleave_graph_t *graph = plan_case_graph("a = Relu(x); b = Relu(a); -> b");
+  cleave_plan_t *plan = plan_case_run(graph, &ruleset, 1, NULL);
+  static const char *const NAME = "far";
+  cleave_why_request_t request = {
+      .plan = plan, .rulesets = &ruleset, .ruleset_count = 1, .rules = &NAME, .rule_count = 1};
+  cleave_why_t *why = NULL;
+  cleave_text_t text = {0};
+  unit_ok(cleave_why_create(&request, &why, e));
+  unit_ok(cleave_why_print_text(why, &text, e));
+  ck_assert_ptr_nonnull(
+      strstr(cleave_text_get(&text), "0 fused out of 0 matches, the model has no Exp, no Log or Abs\n"));
+  text.length = 0;
+  unit_ok(cleave_why_print_json(why, &text, e));
+  ck_assert_ptr_nonnull(strstr(cleave_text_get(&text), "\"Log or Abs\""));
+  cleave_text_deinit(&text);
+  cleave_why_destroy(why);
+}
+
 UNIT_TEST(places_with_the_same_lack_are_one_kind) {
   scene_t *scene = make_scene();
   cleave_why_request_t request = ask(scene);
