@@ -253,12 +253,18 @@ static cleave_status_t judge_region(const case_t *c, cleave_verdict_t *verdict, 
                                   ? NULL
                                   : cleave_boundary_log_find(c->builder->request->log, c->node, c->rule);
   uint32_t region = plan->node_region[c->node.index];
-  if (stop != NULL) {
+  uint32_t fusion = plan->node_fusion[c->node.index];
+  if (stop != NULL && stop->cause != CLEAVE_STOP_REGION) {
     verdict->fate = CLEAVE_FATE_REFUSED;
     verdict->cause = cleave_stop_cause_name(stop->cause);
     // The log may be destroyed before the answer, so the text is copied.
     verdict->reason = cleave_arena_copy_text(c->builder->arena, stop->text, strlen(stop->text));
     CLEAVE_TRY_MEMORY(verdict->reason, error);
+  } else if (plan->rules[c->rule].kind == CLEAVE_RULE_FUSE && fusion != CLEAVE_INDEX_NONE) {
+    verdict->fate = CLEAVE_FATE_LOST;
+    verdict->cause = "fuse";
+    verdict->winner = plan->fusions[fusion].rule;
+    verdict->fusion = fusion;
   } else if (region != CLEAVE_INDEX_NONE) {
     verdict->fate = CLEAVE_FATE_LOST;
     verdict->cause = "region";

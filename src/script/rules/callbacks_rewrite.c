@@ -133,7 +133,7 @@ static void run_pass(lua_State *state, void *context) {
   cleave_callback_push(state, call->rule->options);
   cleave_builder_push(state);
   lua_call(state, 3, LUA_MULTRET);
-  if (lua_gettop(state) == 0 || lua_isnil(state, 1)) {
+  if (lua_gettop(state) == 0 || (lua_isnil(state, 1) && lua_isnoneornil(state, 2))) {
     return;
   }
   bool accept = false;
@@ -146,7 +146,8 @@ static void run_pass(lua_State *state, void *context) {
     cleave_script_raise(state, "run returned false without a reason");
   }
   if (call->editor->log->items.count > call->first_edit) {
-    cleave_script_raise(state, "run returned false, but it changed the graph");
+    cleave_script_raise(state, "run returned %s and a reason, but it changed the graph",
+                        lua_isnil(state, 1) ? "nil" : "false");
   }
 }
 

@@ -2,6 +2,7 @@
 // What a rule test expects of a plan, and, if that is not met, what the rule did instead: what it made,
 // the reasons that are on record, or that its pattern fits nowhere.
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tools/rule_tests/rule_check.h"
@@ -225,7 +226,9 @@ static uint32_t print_refusals(const cleave_plan_t *plan, uint32_t rule, uint32_
   for (size_t k = 0; plan->edits != NULL && k < plan->edits->refusals.count && shown < MAX_LINES; k++) {
     const cleave_edit_refusal_t *refusal = &plan->edits->refusals.items[k];
     if (is_refusal_of(plan, rule, refusal) && !is_refusal_told(plan, k)) {
-      cleave_text_show(report, "  %s: left: %s\n", refusal->place, refusal->reason);
+      bool is_pass = refusal->place[0] == '\0';
+      cleave_text_show(report, "  %s%s%s\n", refusal->place,
+                       is_pass ? "it changed nothing: " : ": left: ", refusal->reason);
       shown++;
     }
   }
@@ -249,23 +252,32 @@ static void print_graph(const cleave_graph_t *graph, cleave_text_t *report) {
   cleave_text_add(report, shown == 0 ? "  the graph has no nodes: all was constant\n" : "\n");
 }
 
-/* The place where most of the pattern is, and what is missing there. */
+/* An answer about the rule; NULL if there is none. */
+static cleave_status_t ask(const cleave_rule_list_t *list, const cleave_plan_t *plan,
+                           const cleave_why_question_t *question, cleave_why_t **out_why,
+                           cleave_error_t *error) {
+  cleave_error_t failure = CLEAVE_ERROR_INIT;
+  *out_why = NULL;
+  bool failed = cleave_rule_list_why(list, plan, question, out_why, &failure) != CLEAVE_OK;
+  return failed && failure.status == CLEAVE_ERROR_OUT_OF_MEMORY ? cleave_error_out_of_memory(error)
+                                                                : CLEAVE_OK;
+}
+
+/* The place where most of the pattern is, and what is missing there; or the operators that the graph lacks.
+ */
 static cleave_status_t print_nearest(const cleave_rule_list_t *list, const cleave_plan_t *plan,
                                      const char *name, bool *out_said, cleave_text_t *report,
                                      cleave_error_t *error) {
   cleave_why_question_t question = {.rules = &name, .rule_count = 1, .limit = 1};
   cleave_why_t *why = NULL;
-  cleave_error_t failure = CLEAVE_ERROR_INIT;
-  *out_said = false;
-  if (cleave_rule_list_why(list, plan, &question, &why, &failure) != CLEAVE_OK) {
-    return failure.status == CLEAVE_ERROR_OUT_OF_MEMORY ? cleave_error_out_of_memory(error) : CLEAVE_OK;
-  }
-  if (why->rule_count == 1 && why->rules[0].near_miss_count > 0) {
-    const cleave_finding_t *finding = &why->rules[0].near_misses[0].finding;
+  CLEAVE_TRY(ask(list, plan, &question, &why, error));
+  const cleave_why_rule_t *rule = why != NULL && why->rule_count == 1 ? &why->rules[0] : NULL;
+  if (rule != NULL && rule->near_miss_count > 0) {
+    const cleave_finding_t *finding = &rule->near_misses[0].finding;
     char label[128];
-    cleave_text_show(
-        report, "  nearest: %u of %u nodes at %s\n", (unsigned)finding->matched, (unsigned)finding->total,
-        cleave_node_label(why->rules[0].near_misses[0].graph, finding->anchor, label, sizeof label));
+    cleave_text_show(report, "  nearest: %u of %u nodes at %s\n", (unsigned)finding->matched,
+                     (unsigned)finding->total,
+                     cleave_node_label(rule->near_misses[0].graph, finding->anchor, label, sizeof label));
     for (uint32_t k = 0; k < finding->mismatch_count && k < MAX_LINES; k++) {
       const cleave_mismatch_t *mismatch = &finding->mismatches[k];
       cleave_text_show(report, "    %s is %s, wanted %s", mismatch->subject, mismatch->found,
@@ -274,6 +286,70 @@ static cleave_status_t print_nearest(const cleave_rule_list_t *list, const cleav
       cleave_text_show(report, "%s%s\n", has_fix ? "; try: " : "", has_fix ? mismatch->fix : "");
     }
     *out_said = true;
+  } else if (rule != NULL && rule->need_count > 0) {
+    for (uint32_t k = 0; k < rule->need_count; k++) {
+      cleave_text_show(report, "%s%s", k == 0 ? "  its pattern needs " : ", ", rule->needs[k]);
+    }
+    cleave_text_add(report, "\n");
+    print_graph(plan->graph, report);
+    *out_said = true;
+  }
+  cleave_why_destroy(why);
+  return CLEAVE_OK;
+}
+
+static bool is_same_verdict(const cleave_verdict_t *a, const cleave_verdict_t *b) {
+  return a->fate == b->fate && a->winner == b->winner && strcmp(a->cause, b->cause) == 0 &&
+         strcmp(a->reason, b->reason) == 0;
+}
+
+/* Why the rule did not take the nodes of the graph: each reason with the first node. */
+static void print_verdicts(const cleave_why_t *why, const cleave_plan_t *plan, bool *out_said,
+                           cleave_text_t *report) {
+  uint32_t shown = 0;
+  for (uint32_t k = 0; k < why->node_count && shown < MAX_LINES; k++) {
+    const cleave_verdict_t *verdict = &why->nodes[k].verdicts[0];
+    bool is_told = verdict->fate != CLEAVE_FATE_LOST && verdict->fate != CLEAVE_FATE_REFUSED;
+    for (uint32_t before = 0; before < k && !is_told; before++) {
+      is_told = is_same_verdict(verdict, &why->nodes[before].verdicts[0]);
+    }
+    if (is_told) {
+      continue;
+    }
+    char label[128];
+    cleave_text_show(
+        report, "  %s: ", cleave_node_label(why->nodes[k].graph, why->nodes[k].node, label, sizeof label));
+    if (verdict->fate == CLEAVE_FATE_LOST) {
+      const cleave_plan_rule_t *winner = &plan->rules[verdict->winner];
+      cleave_text_show(report, "taken by %s '%s'\n", cleave_rule_kind_name(winner->kind), winner->name);
+    } else {
+      cleave_text_show(report, "%s%s%s\n", verdict->cause, verdict->cause[0] == '\0' ? "" : ": ",
+                       verdict->reason);
+    }
+    shown++;
+  }
+  *out_said = shown > 0;
+}
+
+/* Asks about the first nodes of the graph one by one. */
+static cleave_status_t print_left(const cleave_rule_list_t *list, const cleave_plan_t *plan, const char *name,
+                                  bool *out_said, cleave_text_t *report, cleave_error_t *error) {
+  char numbers[2 * MAX_NODES][16];
+  const char *nodes[2 * MAX_NODES];
+  cleave_why_question_t question = {.nodes = nodes, .rules = &name, .rule_count = 1, .limit = 1};
+  cleave_why_t *why = NULL;
+  for (uint32_t k = 0; k < cleave_graph_node_bound(plan->graph) && question.node_count < 2 * MAX_NODES; k++) {
+    if (cleave_node_is_live(plan->graph, (cleave_node_t){k})) {
+      char *number = numbers[question.node_count];
+      (void)snprintf(number, sizeof numbers[0], "#%u", (unsigned)k);
+      nodes[question.node_count++] = number;
+    }
+  }
+  if (question.node_count > 0) {
+    CLEAVE_TRY(ask(list, plan, &question, &why, error));
+  }
+  if (why != NULL) {
+    print_verdicts(why, plan, out_said, report);
   }
   cleave_why_destroy(why);
   return CLEAVE_OK;
@@ -289,20 +365,22 @@ static cleave_status_t explain_rule(const cleave_rule_list_t *list, const cleave
   }
   print_made(plan, index, report);
   uint32_t shown = print_refusals(plan, index, print_reasons(plan, index, report), report);
-  bool has_pattern = rule->kind == CLEAVE_RULE_FUSE || rule->kind == CLEAVE_RULE_REWRITE;
   bool is_said = rule->matches > 0 || shown > 0;
-  if (!is_said && has_pattern) {
+  if (!is_said && rule->kind == CLEAVE_RULE_PASS) {
+    cleave_text_add(report, "  it changed nothing\n");
+    return CLEAVE_OK;
+  }
+  if (!is_said && rule->kind != CLEAVE_RULE_REGION) {
     CLEAVE_TRY(print_nearest(list, plan, name, &is_said, report, error));
+  }
+  if (!is_said && !cleave_rule_kind_changes_graph(rule->kind)) {
+    CLEAVE_TRY(print_left(list, plan, name, &is_said, report, error));
   }
   if (is_said) {
     return CLEAVE_OK;
   }
-  if (rule->tries == 0) {
-    cleave_text_add(report, "  no node of the graph matches the first node of its pattern\n");
-  } else {
-    cleave_text_show(report, "  it began at %u %s, and none led to a match\n", (unsigned)rule->tries,
-                     rule->tries == 1 ? "node" : "nodes");
-  }
+  cleave_text_show(report, "  it began at %u %s, and none led to a match\n", (unsigned)rule->tries,
+                   rule->tries == 1 ? "node" : "nodes");
   print_graph(plan->graph, report);
   return CLEAVE_OK;
 }

@@ -137,6 +137,8 @@ UNIT_TEST(a_pass_cannot_break_the_graph) {
   ck_assert_str_eq(
       failure(model, PASS("local n = graph.nodes[1] g.replace(n, n.inputs.X) g.remove(n) n.op()")),
       "r.lua:2: pass 'p': this node is no longer valid: it is of another graph, or was removed");
+  ck_assert_str_eq(failure(model, PASS("g.set_output(1, graph.inputs[1]) return nil, 'no'")),
+                   "r.lua:2: pass 'p': run returned nil and a reason, but it changed the graph");
   ck_assert_str_eq(failure(model, PASS("g.replace(graph.nodes[1], g.Transpose(graph.inputs[1]))")),
                    "r.lua:2: pass 'p': value 'a' is float32[2, 8], its replacement is float32[8, 2]");
 }

@@ -40,6 +40,14 @@ static void fails(const char *content, const char *report) {
   cleave_rule_check_deinit(&check);
 }
 
+static void fails_with(const char *text, const char *report) {
+  cleave_rule_source_t source = {.path = "r.lua", .text = text, .length = strlen(text)};
+  unit_ok(cleave_rule_check_run(&source, NULL, &check, e));
+  ck_assert_uint_eq(check.failed, 1);
+  ck_assert_str_eq(check.tests.items[0].report, report);
+  cleave_rule_check_deinit(&check);
+}
+
 #define PAIR "graph = function(g, x) return g.Sin(g.Exp(x)) end, inputs = { x = { 2, 3 } }"
 
 UNIT_TEST(passes_what_is_as_expected) {
@@ -73,19 +81,47 @@ UNIT_TEST(says_why_a_rule_did_nothing) {
         "  Exp_0: where: only matrices\n");
   fails("graph = function(g, x) return g.Cos(x) end, expect = { pair = true }",
         "fuse 'pair', matches: expected at least 1, found 0\n"
-        "  no node of the graph matches the first node of its pattern\n"
+        "  its pattern needs Exp, Sin\n"
         "  the graph has: Cos\n");
   fails(PAIR ", refused = { pair = 'too deep' }",
         "fuse 'pair', refusals with 'too deep': expected at least 1, found 0\n"
         "  fused by 'pair': Exp_0, Sin_0\n");
 }
 
-static void fails_with(const char *text, const char *report) {
-  cleave_rule_source_t source = {.path = "r.lua", .text = text, .length = strlen(text)};
-  unit_ok(cleave_rule_check_run(&source, NULL, &check, e));
-  ck_assert_uint_eq(check.failed, 1);
-  ck_assert_str_eq(check.tests.items[0].report, report);
-  cleave_rule_check_deinit(&check);
+UNIT_TEST(says_why_a_rule_without_a_pattern_did_nothing) {
+  fails("graph = function(g, x) return g.Cos(x) end, expect = { rest = 1 }",
+        "region 'rest': expected 1, found 0\n"
+        "  Cos_0: ops: not in 'ops'\n");
+  fails_with(
+      "return ruleset { name = 'r', backend = 'cpu',\n"
+      "  fuse 'grown' { ops = { 'Relu' } }, fuse 'late' { ops = { 'Relu' } }, region 'early' {},\n"
+      "  region 'rest' {}, ruleset 'more' { backend = 'cpu', fuse 'relu' { pattern = 'Relu' } },\n"
+      "  test 'it' { graph = function(g, x) return g.Exp(g.Relu(x)) end,\n"
+      "    expect = { late = 1, relu = 1, rest = 1 } } }",
+      "fuse 'late', matches: expected 1, found 0\n"
+      "  Relu_0: taken by fuse 'grown'\n"
+      "  Exp_0: ops: not in 'ops'\n"
+      "fuse 'relu', matches: expected 1, found 0\n"
+      "  Relu_0: taken by fuse 'grown'\n"
+      "region 'rest': expected 1, found 0\n"
+      "  Relu_0: taken by region 'early'\n");
+  fails_with(
+      "return ruleset { name = 'r', backend = 'cpu',\n"
+      "  region 'g' { supported = function() return nil end },\n"
+      "  test 'it' { graph = function(g, x) return g.Relu(x) end, expect = { g = 1 } } }",
+      "region 'g': expected 1, found 0\n"
+      "  Relu_0: supported: 'supported' returned false\n");
+}
+
+UNIT_TEST(says_why_a_pass_changed_nothing) {
+  fails_with(
+      "return ruleset { name = 'r', pass 'quiet' { run = function() end },\n"
+      "  pass 'no' { run = function() return nil, 'it is small' end },\n"
+      "  test 'it' { graph = function(g, x) return g.Relu(x) end, expect = { quiet = 1, no = 1 } } }",
+      "pass 'no', matches: expected 1, found 0\n"
+      "  it changed nothing: it is small\n"
+      "pass 'quiet', matches: expected 1, found 0\n"
+      "  it changed nothing\n");
 }
 
 UNIT_TEST(says_what_a_pattern_lacks_where_it_nearly_fits) {
