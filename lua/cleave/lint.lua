@@ -174,10 +174,11 @@ local function lint_where(rule, source, add)
     or host.find(expression, ",", 1, true) or host.find(expression, "[(){}]") then
     return
   end
+  local captures = captures_of(rule.compiled.pattern)
   local parts = {}
   for term in host.gmatch(expression .. " and ", "(.-) and ") do
     local label, data = as_data(match, term)
-    if not label then
+    if not label or not captures[label] then
       return
     end
     parts[#parts + 1] = string.format("%s on '%s'", data, label)

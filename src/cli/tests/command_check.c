@@ -41,6 +41,7 @@ typedef struct command {
   /* totals */
   size_t passed;
   size_t failed;
+  size_t errors; /* of lints */
   size_t skipped;
   size_t warnings;
   size_t notes;
@@ -156,7 +157,7 @@ static void check_file(command_t *command, file_result_t *file) {
   command->skipped += file->check.skipped;
   for (size_t k = 0; k < file->check.lints.count; k++) {
     cleave_lint_level_t level = level_of(command, &file->check.lints.items[k]);
-    command->failed += level == CLEAVE_LINT_ERROR;
+    command->errors += level == CLEAVE_LINT_ERROR;
     command->warnings += level == CLEAVE_LINT_WARNING;
     command->notes += level == CLEAVE_LINT_NOTE;
   }
@@ -277,6 +278,9 @@ static void print_text(const command_t *command) {
   if (command->skipped > 0) {
     cleave_print(", %zu skipped", command->skipped);
   }
+  if (command->errors > 0) {
+    cleave_print(", %zu %s", command->errors, command->errors == 1 ? "error" : "errors");
+  }
   if (command->warnings > 0) {
     cleave_print(", %zu %s", command->warnings, command->warnings == 1 ? "warning" : "warnings");
   }
@@ -334,10 +338,11 @@ static int print_json(const command_t *command) {
     (void)json_array_append_new(models, json_pack("{s:s, s:o}", "model", command->model_paths.items[k],
                                                   "sizes", cleave_sizes_json(&command->sizes[k])));
   }
-  return cleave_output_json(json_pack("{s:o, s:o, s:I, s:I, s:I, s:I}", "files", files, "models", models,
+  return cleave_output_json(json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:I}", "files", files, "models", models,
                                       "passed", (json_int_t)command->passed, "failed",
                                       (json_int_t)command->failed, "skipped", (json_int_t)command->skipped,
-                                      "warnings", (json_int_t)command->warnings));
+                                      "errors", (json_int_t)command->errors, "warnings",
+                                      (json_int_t)command->warnings));
 }
 
 // ---- the command ----
@@ -377,7 +382,8 @@ static int work(command_t *command, const cleave_text_list_t *operands) {
   } else {
     print_text(command);
   }
-  bool has_failed = command->failed > 0 || (command->strict && command->warnings + command->skipped > 0);
+  bool has_failed =
+      command->failed + command->errors > 0 || (command->strict && command->warnings + command->skipped > 0);
   return status == CLEAVE_EXIT_OK && has_failed ? CLEAVE_EXIT_FAILURE : status;
 }
 

@@ -360,6 +360,16 @@ static cleave_status_t fail(cleave_rewriter_t *rewriter, const cleave_rule_run_t
                             const cleave_error_t *cause, cleave_error_t *error) {
   const cleave_transform_options_t *options = rewriter->options;
   if (!is_mistake(status) || (options != NULL && options->stops_at_mistakes)) {
+    cleave_error_t placed = CLEAVE_ERROR_INIT;
+    if (cause->file[0] == '\0' && is_mistake(status)) {
+      const cleave_graph_t *graph = rewriter->editor->graph;
+      cleave_node_t first = rewriter->nodes.items[0];
+      char label[128];
+      (void)cleave_error_set(&placed, status, "%s; at %s '%s'", cause->message,
+                             cleave_node_op(graph, first)->name,
+                             cleave_node_label(graph, first, label, sizeof label));
+      cause = &placed;
+    }
     if (cause->file[0] == '\0') {
       return cleave_rewrite_fail(run, status, cause, error);
     }

@@ -68,7 +68,9 @@ typedef enum cleave_script_end {
   CLEAVE_SCRIPT_OUT_OF_TIME,
   CLEAVE_SCRIPT_OUT_OF_TOTAL, /* the budget of all calls of the context together */
   CLEAVE_SCRIPT_OUT_OF_CLOCK, /* the wall clock's limit, with less than the budget of processor time */
-  CLEAVE_SCRIPT_OUT_OF_MEMORY
+  CLEAVE_SCRIPT_OUT_OF_MEMORY,
+  CLEAVE_SCRIPT_OUT_OF_BLOCK, /* in one piece */
+  CLEAVE_SCRIPT_OUT_OF_STRING
 } cleave_script_end_t;
 
 typedef struct cleave_script {

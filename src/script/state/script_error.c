@@ -227,11 +227,14 @@ static cleave_status_t convert_end(cleave_script_t *script, cleave_error_t *erro
                    "the time budget of %u ms by the clock is spent, with less than %u ms of work done: the "
                    "machine is too busy",
                    (unsigned)CLEAVE_SCRIPT_WALL_LIMIT(script->budget), (unsigned)script->budget);
-  } else {
-    (void)snprintf(text, sizeof text,
-                   "more than %d MiB of memory, or more than %d MiB in one piece (%d MiB in one string)",
-                   (int)(CLEAVE_SCRIPT_MEMORY_LIMIT >> 20), (int)(CLEAVE_SCRIPT_BLOCK_LIMIT >> 20),
+  } else if (script->end == CLEAVE_SCRIPT_OUT_OF_STRING) {
+    (void)snprintf(text, sizeof text, "more than %d MiB in one string",
                    (int)(CLEAVE_SCRIPT_STRING_LIMIT >> 20));
+  } else if (script->end == CLEAVE_SCRIPT_OUT_OF_BLOCK) {
+    (void)snprintf(text, sizeof text, "more than %d MiB of memory in one piece",
+                   (int)(CLEAVE_SCRIPT_BLOCK_LIMIT >> 20));
+  } else {
+    (void)snprintf(text, sizeof text, "more than %d MiB of memory", (int)(CLEAVE_SCRIPT_MEMORY_LIMIT >> 20));
   }
   return set_error(script, CLEAVE_ERROR_LIMIT, script->end_place, text, error);
 }

@@ -63,8 +63,9 @@ static void check_time(cleave_script_t *script, uint64_t now) {
 
 /* Does the block fit? After a refusal Lua makes a full collection and asks again. */
 static bool may_grow(cleave_script_t *script, size_t size, size_t growth, bool is_text) {
-  if (size > CLEAVE_SCRIPT_BLOCK_LIMIT || (is_text && size > CLEAVE_SCRIPT_STRING_LIMIT + 64)) {
-    end_call(script, CLEAVE_SCRIPT_OUT_OF_MEMORY);
+  bool is_long_text = is_text && size > CLEAVE_SCRIPT_STRING_LIMIT + 64;
+  if (is_long_text || size > CLEAVE_SCRIPT_BLOCK_LIMIT) {
+    end_call(script, is_long_text ? CLEAVE_SCRIPT_OUT_OF_STRING : CLEAVE_SCRIPT_OUT_OF_BLOCK);
     return false;
   }
   size_t limit =
@@ -111,7 +112,7 @@ void *cleave_script_allocate(void *context, void *memory, size_t old_size, size_
 
 static int raise_end(lua_State *state) {
   const cleave_script_t *script = cleave_script_of(state);
-  return script->end == CLEAVE_SCRIPT_OUT_OF_MEMORY ? luaL_error(state, "the script needs too much memory")
+  return script->end >= CLEAVE_SCRIPT_OUT_OF_MEMORY ? luaL_error(state, "the script needs too much memory")
          : script->end == CLEAVE_SCRIPT_OUT_OF_TOTAL
              ? luaL_error(state, "the time of all scripts is spent")
              : luaL_error(state, "the time budget of %d ms is spent", (int)script->budget);

@@ -119,7 +119,7 @@ the time budget of 2000 ms is spent
 string.rep: a string of more than 1048576 bytes
 g:find: expected a pattern or the name of an operator, found 1
 why: expected a node or a name, found a number
-more than 256 MiB of memory, or more than 32 MiB in one piece (1 MiB in one string)
+more than 32 MiB of memory in one piece
 \"still here\""
 session "rules" 'why "pair"
 why(g.nodes[2])

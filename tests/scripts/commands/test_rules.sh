@@ -155,6 +155,10 @@ check "a wrong expectation fails" 1 '^1 passed, 1 failed' "$program" check wrong
 check "names file and line" 1 "^wrong.lua:6: test 'joins a pair' failed" "$program" check wrong.lua
 check "tells expected and found" 1 "fuse 'pair', matches: expected 2, found 1" "$program" check wrong.lua
 check "tells what the rule did" 1 "fused by 'pair': Exp_0, Sin_0" "$program" check wrong.lua
+cat >misspelt.lua <<'LUA'
+return ruleset { name = "r", fuse "x" { pattern = op { "Exp", as = "exp" }, where = function(m) return m.exq.rank == 2, "" end } }
+LUA
+check "errors that no test found are counted apart" 1 '^0 passed, 0 failed, 1 error$' "$program" check misspelt.lua
 check "a file that does not load fails" 1 "error: broken.lua:4: .*'Expp' is unknown" "$program" check broken.lua good.lua
 check "and the others go on" 1 '^2 passed, 1 failed$' "$program" check broken.lua good.lua
 check "skips what cannot run" 0 '^0 passed, 0 failed, 2 skipped$' "$program" check elsewhere.lua

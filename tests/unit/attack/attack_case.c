@@ -106,7 +106,9 @@ static void check_outcome(const attack_t *attack, const char *where, cleave_stat
                           const cleave_error_t *error, uint64_t start) {
   double took = cleave_clock_ms(start, cleave_clock_now());
   bool is_late = strstr(error->message, "the time budget of") != NULL;
-  bool is_full = strstr(error->message, "more than 256 MiB of memory") != NULL;
+  bool is_full = strstr(error->message, "more than 256 MiB of memory") != NULL ||
+                 strstr(error->message, "more than 32 MiB of memory in one piece") != NULL ||
+                 strstr(error->message, "more than 1 MiB in one string") != NULL;
   bool good = false;
   switch (attack->outcome) {
     case OUT_OF_TIME: good = status == CLEAVE_ERROR_LIMIT && is_late; break;

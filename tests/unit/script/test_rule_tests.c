@@ -354,6 +354,11 @@ UNIT_TEST(finds_captures_that_are_misspelt_or_unused) {
 }
 
 UNIT_TEST(finds_functions_that_could_be_data) {
+  // A label that the pattern does not have cannot get a dtype.
+  lints(SET
+        "fuse 'x' { pattern = op { 'Conv', as = 'c' },\n"
+        "where = function(m) return m.cc.dtype == 'float32' end } }",
+        CLEAVE_LINT_WARNING, "unknown-capture:3");
   lints(SET
         "fuse 'x' { pattern = op { 'Conv', as = 'c' },\n"
         "where = function(m)\n  return m.c.dtype == 'float32' and m.c.attrs.group >= 2\nend } }",

@@ -146,8 +146,9 @@ UNIT_TEST(says_what_is_wrong_in_a_ruleset) {
       {"\nlocal r = ruleset { name = 'r' }\nlocal x = 1",
        "r.lua:2: the ruleset is made, but not returned: write 'return ruleset { ... }'", NULL},
       {"return ruleset { name = 'r',\n ruleset 'a' { ruleset 'b' {} } }",
-       "r.lua:2: ruleset 'a': entry 1 is a ruleset, expected fuse, gradient, pass, region, rewrite, stage or "
-       "test, or a list of them",
+       "r.lua:2: ruleset 'a': entry 1 is a ruleset with a name, expected fuse, gradient, pass, region, "
+       "rewrite, stage, "
+       "test or ruleset, or a list of them",
        NULL},
       {"return ruleset { name = 'r',\n ruleset 'a' {}, strategy 'a' {} }",
        "r.lua:2: ruleset 'a' is defined twice, first in line 2", NULL},
@@ -177,21 +178,21 @@ UNIT_TEST(says_what_is_wrong_in_a_ruleset) {
       {"return ruleset { name = 'r', backend = 5 }", "r.lua:1: ruleset: backend: expected a string, found 5",
        NULL},
       {"return ruleset { name = 'r',\n\n fuse 'x' }",
-       "r.lua:1: ruleset: entry 1 is a function, expected fuse, gradient, pass, region, rewrite, stage or "
-       "test, or a list of them (fuse 'name' without { ... }?)",
+       "r.lua:1: ruleset: entry 1 is a function, expected fuse, gradient, pass, region, rewrite, stage, "
+       "test or ruleset, or a list of them (fuse 'name' without { ... }?)",
        NULL},
       {"return ruleset { name = 'r', 'x' }",
-       "r.lua:1: ruleset: entry 1 is 'x', expected fuse, gradient, pass, region, rewrite, stage or test, "
-       "or a list of them",
+       "r.lua:1: ruleset: entry 1 is 'x', expected fuse, gradient, pass, region, rewrite, stage, test or "
+       "ruleset, or a list of them",
        NULL},
       {"return ruleset { name = 'r',\n { region 'f' {}, op 'Conv' } }",
        "r.lua:1: ruleset: entry 1: entry 2 is a pattern, expected fuse, gradient, pass, region, rewrite, "
-       "stage "
-       "or test, or a list of them",
+       "stage, test "
+       "or ruleset, or a list of them",
        NULL},
       {"return ruleset { name = 'r',\n { pattern = op 'Conv' } }",
-       "r.lua:1: ruleset: entry 1 is a table, expected fuse, gradient, pass, region, rewrite, stage or test, "
-       "or a list of them",
+       "r.lua:1: ruleset: entry 1 is a table, expected fuse, gradient, pass, region, rewrite, stage, test or "
+       "ruleset, or a list of them",
        NULL},
       {"return ruleset { name = 'r', options = { o = option.integer(1, 'doc') },\n"
        " { options = { o = option.integer(2, 'doc') } , region 'g' {} } }",

@@ -143,7 +143,7 @@ UNIT_TEST(several_outputs_are_replaced_by_label) {
                              "  pattern = op { 'Relu', as = 'a', shared = true } >> op { 'Exp', as = 'b' }, "
                              "  replace = function(m, g) return g.Tanh(m.a) end }")),
       "r.lua:1: rewrite 'one': the match has 2 values that are read outside: replace has to return a table, "
-      "label = value");
+      "label = value; at Relu 'a'");
 }
 
 UNIT_TEST(a_value_may_be_wrapped) {
@@ -251,9 +251,11 @@ UNIT_TEST(a_symbolic_size_stays_what_it_is) {
 
 UNIT_TEST(a_substitute_has_to_fit) {
   ck_assert_str_eq(failure(ONE_MODEL, ONE_RULE("return g.Cast(m.r.inputs.X, { to = 'float16' })")),
-                   "r.lua:2: rewrite 'one': value 'here' is float32[2, 8], its replacement is float16[2, 8]");
+                   "r.lua:2: rewrite 'one': value 'here' is float32[2, 8], its replacement is float16[2, 8]; "
+                   "at Relu 'here'");
   ck_assert_str_eq(failure(ONE_MODEL, ONE_RULE("return g.Transpose(m.r.inputs.X)")),
-                   "r.lua:2: rewrite 'one': value 'here' is float32[2, 8], its replacement is float32[8, 2]");
+                   "r.lua:2: rewrite 'one': value 'here' is float32[2, 8], its replacement is float32[8, 2]; "
+                   "at Relu 'here'");
 }
 
 UNIT_TEST(replace_returns_values) {
@@ -333,7 +335,7 @@ UNIT_TEST(dead_nodes_go_before_any_rule_and_are_left_alone_later) {
 UNIT_TEST(a_cycle_is_refused) {
   ck_assert_str_eq(failure(ONE_MODEL, ONE_RULE("return g.Abs(m.r.users[1].outputs[1])")),
                    "r.lua:2: rewrite 'one': reading value 'one/Abs' here would close a cycle: it depends on "
-                   "the node that is to read it");
+                   "the node that is to read it; at Relu 'here'");
 }
 
 UNIT_TEST(nothing_is_no_answer_of_replace) {

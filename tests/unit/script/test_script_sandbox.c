@@ -209,11 +209,14 @@ UNIT_TEST(ends_what_loops_in_c) {
 }
 
 UNIT_TEST(bounds_memory) {
-  static const char TABLES[] = "local t = {} for k = 1, 1e9 do t[k] = { k } end";
-  unit_fails_with(run_bytes(TABLES, sizeof TABLES - 1, 20000, e), CLEAVE_ERROR_LIMIT,
-                  "more than 256 MiB of memory");
+  static const char LIST[] = "local t while true do t = { t } end";
+  unit_fails_with(run_bytes(LIST, sizeof LIST - 1, 20000, e), CLEAVE_ERROR_LIMIT,
+                  "t.lua:1: more than 256 MiB of memory");
+  static const char TABLE[] = "local t = {} for k = 1, 1e9 do t[k] = k end";
+  unit_fails_with(run_bytes(TABLE, sizeof TABLE - 1, 20000, e), CLEAVE_ERROR_LIMIT,
+                  "t.lua:1: more than 32 MiB of memory in one piece");
   unit_fails_with(run("local s = 'x' while true do s = s .. s end", e), CLEAVE_ERROR_LIMIT,
-                  "1 MiB in one string");
+                  "t.lua:1: more than 1 MiB in one string");
   static const char CALLS[] = "local function f() return 1 + f() end f()";
   unit_fails_with(run_bytes(CALLS, sizeof CALLS - 1, 20000, e), CLEAVE_ERROR_RULE, "stack overflow");
   refused("return string.rep('x', 1e10)", "t.lua:1: string.rep: a string of more than 1048576 bytes");
