@@ -144,8 +144,8 @@ end
 local function fail_entry(line, what, word, found)
   check.fail(line, "%s is %s, expected %s or ruleset, or a list of them%s", what,
     found and "a " .. found.kind .. (found.kind == "ruleset" and " with a name" or "")
-      or check.show(word),
-    table.concat(kind_names, ", "), type(word) == "function" and " (fuse 'name' without { ... }?)" or "")
+      or check.show(word), table.concat(kind_names, ", "),
+    type(word) == "function" and " (fuse 'name' without { ... }?)" or "")
 end
 
 -- Options of a list or a ruleset that was taken over are options of the whole.
