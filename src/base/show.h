@@ -15,6 +15,14 @@
 
 #include "cleave/context.h"
 
+/* Of a function: argument `format_index` is a format, of the arguments from `first_argument` on. */
+#if defined(__GNUC__)
+#define CLEAVE_PRINTF(format_index, first_argument) \
+  __attribute__((format(printf, format_index, first_argument)))
+#else
+#define CLEAVE_PRINTF(format_index, first_argument)
+#endif
+
 /* In a format: a text of ours, which is taken over as it is, its newlines and escape sequences, too. */
 #define CLEAVE_TRUSTED "%-s"
 

@@ -4,8 +4,6 @@
 
 #include <stdio.h>
 
-#include "base/show.h"
-
 const char *cleave_version(void) {
   return CLEAVE_VERSION;
 }

@@ -5,6 +5,7 @@
 
 #include <stdarg.h>
 
+#include "base/show.h"
 #include "cleave/cleave.h"
 
 /* What functions return that can fail: a status that callers must look at. */

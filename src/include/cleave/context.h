@@ -12,13 +12,6 @@
 extern "C" {
 #endif
 
-#if defined(__GNUC__)
-#define CLEAVE_PRINTF(format_index, first_argument) \
-  __attribute__((format(printf, format_index, first_argument)))
-#else
-#define CLEAVE_PRINTF(format_index, first_argument)
-#endif
-
 /* What may help with an error, for hosts that know how it is done there (the program cleave names its
  * options).
  */
@@ -127,7 +120,7 @@ const char *cleave_backend_name(cleave_context_t *context, uint32_t index);
 
 /* What a backend says about itself. Texts live until it is unloaded. */
 typedef struct cleave_backend_info {
-  size_t size;
+  size_t size; /* sizeof(cleave_backend_info_t) */
   const char *name;
   const char *version;     /* of the library behind it */
   const char *description; /* one line */
@@ -161,7 +154,7 @@ typedef struct cleave_isolation_options {
 
 /* What became of it. */
 typedef struct cleave_isolation {
-  size_t size;
+  size_t size; /* sizeof(cleave_isolation_t) */
   bool is_isolated;
   bool is_lost;     /* crashed, hung, or wrote out of bounds */
   int64_t process;  /* its number, or -1 */

@@ -14,6 +14,13 @@
 
 #include "cleave/backend.h"
 
+/* C++ compilers may be asked to warn of casts as C has them. */
+#ifdef __cplusplus
+#define CLEAVE_COST_CAST(type, value) static_cast<type>(value)
+#else
+#define CLEAVE_COST_CAST(type, value) ((type)(value))
+#endif
+
 /* Rates of one core. FLOPs are those of cleave_region_view_t.flops. */
 typedef struct cleave_cost_rates {
   double region_ns;      /* once per run of a region */
@@ -55,7 +62,7 @@ static inline cleave_cost_class_t cleave_cost_class(const char *op) {
   for (int kind = 0; kind < CLEAVE_COST_POINTWISE; kind++) {
     for (int k = 0; k < MOST && OPS[kind][k] != NULL; k++) {
       if (cleave_view_text_equal(OPS[kind][k], op)) {
-        return (cleave_cost_class_t)kind;
+        return CLEAVE_COST_CAST(cleave_cost_class_t, kind);
       }
     }
   }
@@ -64,7 +71,7 @@ static inline cleave_cost_class_t cleave_cost_class(const char *op) {
 
 /* Bytes of a tensor; negative if its shape or dtype is not known. */
 static inline double cleave_cost_bytes(const cleave_tensor_view_t *tensor) {
-  double bytes = (double)cleave_dtype_size(tensor->dtype);
+  double bytes = CLEAVE_COST_CAST(double, cleave_dtype_size(tensor->dtype));
   if (tensor->rank < 0 || bytes <= 0.0) {
     return -1.0;
   }
@@ -72,7 +79,7 @@ static inline double cleave_cost_bytes(const cleave_tensor_view_t *tensor) {
     if (tensor->dims[d] < 0) {
       return -1.0;
     }
-    bytes *= (double)tensor->dims[d];
+    bytes *= CLEAVE_COST_CAST(double, tensor->dims[d]);
   }
   return bytes;
 }
@@ -171,5 +178,7 @@ static inline cleave_status_t cleave_cost_estimate(const cleave_cost_rates_t *ra
   *out_nanoseconds = total;
   return CLEAVE_OK;
 }
+
+#undef CLEAVE_COST_CAST
 
 #endif /* CLEAVE_COST_H */

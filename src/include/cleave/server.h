@@ -79,14 +79,14 @@ CLEAVE_MUST_USE cleave_status_t cleave_server_run(cleave_server_t *server,
                                                   size_t output_count, cleave_error_t *error);
 
 /* What the server has done so far. */
-typedef struct cleave_server_counts {
-  size_t size;
+typedef struct {     /* without a name of its own, which is the function's */
+  size_t size;       /* sizeof(cleave_server_counts_t) */
   uint64_t requests; /* that were answered */
   uint64_t runs;     /* of sessions; requests / runs is the mean size of a batch */
   uint64_t repeated; /* requests that ran again by themselves, since their batch had failed */
 } cleave_server_counts_t;
 
-/* `out_counts->size` is set by the caller. Thread-safe. */
+/* Thread-safe. */
 void cleave_server_counts(cleave_server_t *server, cleave_server_counts_t *out_counts);
 
 #ifdef __cplusplus

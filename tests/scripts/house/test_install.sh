@@ -14,6 +14,9 @@ cmake --install "$build" --prefix "$folder/prefix" >"$folder/log" 2>&1 || { cat 
 for file in rules/conv_bn_relu.lua rules/README.md rules/OPERATORS.md lua/meta/words.lua; do
   [ -s "$folder/prefix/share/cleave/$file" ] || { echo "no share/cleave/$file installed"; exit 1; }
 done
+for file in LICENSE backends/README.md; do
+  cmp "$source/$file" "$folder/prefix/share/doc/cleave/$file" || exit 1
+done
 # Accelerator libraries that come along are found without --load, with their rules.
 if [ -f "$build/accelerators/libxnnpack_cleave.so" ]; then
   env -u CLEAVE_BACKEND_PATH "$folder/prefix/bin/cleave" backends -v >"$folder/backends"
