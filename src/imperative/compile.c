@@ -67,7 +67,7 @@ static cleave_status_t add_node(cleave_graph_t *graph, const imperative_request_
   for (uint32_t k = 0; k < request->attribute_count; k++) {
     CLEAVE_TRY(cleave_graph_set_attribute(graph, *out_node, &request->attributes[k], error));
   }
-  CLEAVE_TRY(cleave_op_check(graph, *out_node, error));
+  CLEAVE_TRY(cleave_op_check(graph, *out_node, CLEAVE_ERROR_INVALID_ARGUMENT, error));
   for (uint32_t k = 0; k < request->output_count; k++) {
     char name[32];
     (void)snprintf(name, sizeof name, "output_%u", (unsigned)k);

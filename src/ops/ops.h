@@ -55,8 +55,11 @@ const int64_t *cleave_op_ints(const cleave_graph_t *graph, cleave_node_t node, c
                               uint32_t *out_count);
 
 /* Checks a node against its schema: number of inputs and outputs, required inputs, known attributes of the
- * right kind, required attributes there. Custom operators pass. */
-CLEAVE_STATUS cleave_op_check(const cleave_graph_t *graph, cleave_node_t node, cleave_error_t *error);
+ * right kind, required attributes there. Custom operators pass. `fault` is the status of what the schema does
+ * not allow: CLEAVE_ERROR_FORMAT if the node is from a file or text, CLEAVE_ERROR_INVALID_ARGUMENT if a
+ * caller gave it. */
+CLEAVE_STATUS cleave_op_check(const cleave_graph_t *graph, cleave_node_t node, cleave_status_t fault,
+                              cleave_error_t *error);
 
 /* Floating-point operations of a node; negative if a size that counts is not known. A multiply-add counts
  * two.

@@ -335,7 +335,7 @@ static cleave_status_t read_operator(reader_t *reader, const cleave_op_t *op, si
   for (size_t k = 0; k < output_count; k++) {
     outputs[k] = cleave_node_output(graph, node, (uint32_t)k);
   }
-  return cleave_op_check(graph, node, reader->error);
+  return cleave_op_check(graph, node, CLEAVE_ERROR_FORMAT, reader->error);
 }
 
 static cleave_status_t read_expression(reader_t *reader, size_t output_count, cleave_value_t *outputs) {

@@ -266,7 +266,7 @@ static cleave_status_t visit(driver_t *driver, cleave_node_t node, bool assume, 
 
 static cleave_status_t run(driver_t *driver, cleave_error_t *error) {
   for (size_t k = 0; k < driver->graph->live_node_count; k++) {
-    CLEAVE_TRY(cleave_op_check(driver->graph, driver->order[k], error));
+    CLEAVE_TRY(cleave_op_check(driver->graph, driver->order[k], CLEAVE_ERROR_FORMAT, error));
   }
   while (driver->ready.count > 0 || driver->assumable.count > 0) {
     bool assume = driver->ready.count == 0;

@@ -93,7 +93,7 @@ cleave_status_t cleave_node_infer(const cleave_graph_t *graph, cleave_node_t nod
     }
     return CLEAVE_OK;
   }
-  CLEAVE_TRY(cleave_op_check(graph, node, error));
+  CLEAVE_TRY(cleave_op_check(graph, node, CLEAVE_ERROR_FORMAT, error));
   size_t count = (size_t)input_count + output_count;
   if (count <= PORTS_ON_STACK) {
     memset(facts, 0, sizeof facts);

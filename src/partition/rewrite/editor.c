@@ -77,11 +77,16 @@ static cleave_status_t add_node(cleave_editor_t *editor, const cleave_edit_t *ed
   CLEAVE_TRY(cleave_graph_add_node(graph, op, edit->name, edit->inputs, edit->input_count, edit->output_count,
                                    out_node, error));
   for (uint32_t k = 0; k < edit->attribute_count; k++) {
+    if (cleave_node_attribute(graph, *out_node, edit->attributes[k].name) != NULL) {
+      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                              "operator '%s': attribute '%s' is given twice", op->name,
+                              edit->attributes[k].name);
+    }
     CLEAVE_TRY(cleave_graph_set_attribute(graph, *out_node, &edit->attributes[k], error));
   }
   graph->nodes.items[out_node->index].line = editor->line;
   CLEAVE_TRY(name_outputs(graph, *out_node, edit->name, error));
-  CLEAVE_TRY(cleave_op_check(graph, *out_node, error));
+  CLEAVE_TRY(cleave_op_check(graph, *out_node, CLEAVE_ERROR_INVALID_ARGUMENT, error));
   CLEAVE_TRY(cleave_editor_infer(editor, *out_node, error));
   CLEAVE_ARRAY_PUSH(&editor->changed, out_node->index, error);
   cleave_edit_t own = *edit;

@@ -159,12 +159,13 @@ cleave_status_t cleave_editor_set_input(cleave_editor_t *editor, cleave_node_t n
   if (index >= cleave_node_input_count(graph, node)) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                             "operator '%s' has %u inputs here: there is no input %u", op->name,
-                            (unsigned)cleave_node_input_count(graph, node), (unsigned)index + 1);
+                            (unsigned)cleave_node_input_count(graph, node), (unsigned)index);
   }
   if (!cleave_value_exists(value)) {
     if (is_required(op, index)) {
       return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                              "operator '%s': input %u cannot be left out", op->name, (unsigned)index + 1);
+                              "operator '%s': input '%s' cannot be left out", op->name,
+                              op->inputs[index < op->input_count ? index : op->input_count - 1].name);
     }
   } else if (!value_is_live(graph, value)) {
     return refuse(error, "value", value.index);
@@ -194,7 +195,7 @@ cleave_status_t cleave_editor_set_output(cleave_editor_t *editor, uint32_t index
   if (index >= graph->outputs.count) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                             "the graph has %zu outputs: there is no output %u", graph->outputs.count,
-                            (unsigned)index + 1);
+                            (unsigned)index);
   }
   if (!value_is_live(graph, value)) {
     return refuse(error, "value", value.index);

@@ -124,7 +124,7 @@ static bool differs(const cleave_value_record_t *record, const cleave_fact_t *fa
 static cleave_status_t retype_node(cleave_editor_t *editor, cleave_node_t node, uint8_t *dirty,
                                    cleave_error_t *error) {
   cleave_graph_t *graph = editor->graph;
-  CLEAVE_TRY(cleave_op_check(graph, node, error));
+  CLEAVE_TRY(cleave_op_check(graph, node, CLEAVE_ERROR_INVALID_ARGUMENT, error));
   if (cleave_op_functions(cleave_node_op(graph, node))->infer == NULL) {
     return CLEAVE_OK;
   }

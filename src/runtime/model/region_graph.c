@@ -168,7 +168,7 @@ static cleave_status_t add_node(making_t *making, uint32_t index) {
       CLEAVE_TRY(set_type(making, value));
     }
   }
-  return cleave_op_check(making->graph, made, making->error);
+  return cleave_op_check(making->graph, made, CLEAVE_ERROR_FORMAT, making->error);
 }
 
 static cleave_status_t make(making_t *making) {

@@ -150,7 +150,7 @@ static cleave_status_t finish_node(const invocation_t *call, cleave_node_t node,
     CLEAVE_TRY(cleave_graph_set_attribute(call->builder->graph, node, &call->read.attributes[k], error));
   }
   CLEAVE_TRY(name_outputs(call, node, error));
-  CLEAVE_TRY(cleave_op_check(call->builder->graph, node, error));
+  CLEAVE_TRY(cleave_op_check(call->builder->graph, node, CLEAVE_ERROR_FORMAT, error));
   return cleave_builder_infer(call->read.state, node, error);
 }
 

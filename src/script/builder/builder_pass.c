@@ -56,11 +56,14 @@ static int host_remove_node(lua_State *state) {
 }
 
 /* Input of a node by the name of its schema, or by its place from 1. */
-static uint32_t check_port(lua_State *state, int index, const cleave_op_t *op) {
+static uint32_t check_port(lua_State *state, int index, const cleave_graph_t *graph, cleave_node_t node) {
+  const cleave_op_t *op = cleave_node_op(graph, node);
   if (lua_isinteger(state, index)) {
     lua_Integer place = lua_tointeger(state, index);
-    if (place < 1 || place > UINT16_MAX) {
-      cleave_script_raise(state, "g.set_input: expected a place from 1, found %d", (int)place);
+    uint32_t count = cleave_node_input_count(graph, node);
+    if (place < 1 || place > (lua_Integer)count) {
+      cleave_script_raise(state, "g.set_input: operator '%s' has %d inputs here: there is no input %d",
+                          op->name, (int)count, (int)place);
     }
     return (uint32_t)place - 1;
   }
@@ -76,7 +79,7 @@ static uint32_t check_port(lua_State *state, int index, const cleave_op_t *op) {
 static int host_set_input(lua_State *state) {
   cleave_editor_t *editor = editor_of(state, "g.set_input");
   cleave_node_t node = cleave_handle_check_node(state, 1);
-  uint32_t port = check_port(state, 2, cleave_node_op(editor->graph, node));
+  uint32_t port = check_port(state, 2, editor->graph, node);
   lua_settop(state, 3);
   cleave_value_t value =
       cleave_builder_read_value(state, 3, CLEAVE_DTYPE_UNKNOWN, "g.set_input: what it reads");

@@ -191,7 +191,7 @@ static cleave_status_t add_op(cleave_graph_t *graph, const char *op, const cleav
   cleave_node_t node = CLEAVE_NODE_NONE;
   CLEAVE_TRY(cleave_graph_add_node(graph, cleave_op_find("", op), NULL, inputs, count, 1, &node, error));
   *out_value = cleave_node_output(graph, node, 0);
-  return cleave_op_check(graph, node, error);
+  return cleave_op_check(graph, node, CLEAVE_ERROR_FORMAT, error);
 }
 
 /* The output to differentiate, or the sum of the sums of several; NONE if none is of floating-point numbers.

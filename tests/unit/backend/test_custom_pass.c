@@ -208,7 +208,7 @@ static cleave_status_t try_ids(const cleave_graph_editor_t *g, cleave_message_t 
   REFUSED(g->remove_node(g->graph, exp_node, m), CLEAVE_ERROR_INVALID_ARGUMENT, "'neg' reads it");
   REFUSED(g->set_input(g->graph, exp_node, 0, 1000, m), CLEAVE_ERROR_INVALID_ARGUMENT,
           "value 1000 does not exist");
-  REFUSED(g->set_input(g->graph, exp_node, 3, exp, m), CLEAVE_ERROR_INVALID_ARGUMENT, "there is no input 4");
+  REFUSED(g->set_input(g->graph, exp_node, 3, exp, m), CLEAVE_ERROR_INVALID_ARGUMENT, "there is no input 3");
   REFUSED(g->set_input(g->graph, exp_node, 0, CLEAVE_INDEX_NONE, m), CLEAVE_ERROR_INVALID_ARGUMENT,
           "cannot be left out");
   REFUSED(g->set_input(g->graph, exp_node, 0, output(g, "leaky"), m), CLEAVE_ERROR_INVALID_ARGUMENT,
@@ -230,7 +230,15 @@ static cleave_status_t try_ids(const cleave_graph_editor_t *g, cleave_message_t 
           CLEAVE_ERROR_INVALID_ARGUMENT, "a node without an operator");
   REFUSED(g->add_node(g->graph, NEW_NODE(.op = "Add", .inputs = &exp, .input_count = 1, .output_count = 1),
                       &value, m),
-          CLEAVE_ERROR_FORMAT, "Add needs 2 inputs");
+          CLEAVE_ERROR_INVALID_ARGUMENT, "Add needs 2 inputs");
+  const cleave_attribute_view_t twice[2] = {
+      {.size = sizeof twice[0], .name = "alpha", .kind = CLEAVE_ATTRIBUTE_FLOAT, .f = 0.5},
+      {.size = sizeof twice[0], .name = "alpha", .kind = CLEAVE_ATTRIBUTE_FLOAT, .f = 0.25}};
+  REFUSED(g->add_node(g->graph,
+                      NEW_NODE(.op = "LeakyRelu", .inputs = &exp, .input_count = 1, .output_count = 1,
+                               .attributes = twice, .attribute_count = 2),
+                      &value, m),
+          CLEAVE_ERROR_INVALID_ARGUMENT, "operator 'LeakyRelu': attribute 'alpha' is given twice");
   REFUSED(g->add_node(g->graph, NEW_NODE(.op = "Exp", .input_count = 1, .output_count = 1), &value, m),
           CLEAVE_ERROR_INVALID_ARGUMENT, "lists of inputs and attributes");
   REFUSED(g->add_node(g->graph, NEW_NODE(.op = "Exp", .inputs = &exp, .input_count = 1), &value, m),

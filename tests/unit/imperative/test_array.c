@@ -210,28 +210,39 @@ UNIT_TEST(mistakes_are_errors_of_the_call) {
   static const struct {
     const char *op;
     uint32_t count;
+    uint32_t outputs;
     const char *attribute;
+    cleave_status_t status;
     const char *message;
   } cases[] = {
-      {"Rely", 1, NULL, "there is no operator 'Rely' (did you mean 'Relu'?)"},
-      {"Relu", 1, "alpha", "Relu has no attribute 'alpha'"},
-      {"Add", 2, NULL, NULL},
-      {"MatMul", 1, NULL, NULL},
-      {"Relu", 0, NULL, NULL},
+      {"Rely", 1, 1, NULL, CLEAVE_ERROR_UNSUPPORTED, "there is no operator 'Rely' (did you mean 'Relu'?)"},
+      {"Relu", 1, 1, "alpha", CLEAVE_ERROR_INVALID_ARGUMENT, "Relu has no attribute 'alpha'"},
+      {"Add", 2, 1, NULL, CLEAVE_ERROR_SHAPE, "Add"},
+      {"MatMul", 1, 1, NULL, CLEAVE_ERROR_INVALID_ARGUMENT, "MatMul needs 2 inputs ('B'), found 1"},
+      {"Relu", 0, 1, NULL, CLEAVE_ERROR_INVALID_ARGUMENT, "Relu needs 1 inputs ('X'), found 0"},
+      {"Relu", 2, 1, NULL, CLEAVE_ERROR_INVALID_ARGUMENT, "Relu has at most 1 inputs, found 2"},
+      {"Relu", 1, 2, NULL, CLEAVE_ERROR_INVALID_ARGUMENT, "Relu has at most 1 outputs, found 2"},
+      {"Relu", 1, 0, NULL, CLEAVE_ERROR_INVALID_ARGUMENT, "Relu needs 1 outputs ('Y'), found 0"},
+      {"Add", 3, 1, NULL, CLEAVE_ERROR_INVALID_ARGUMENT, "Add has at most 2 inputs, found 3"},
+      {"Softmax", 1, 1, "axis", CLEAVE_ERROR_INVALID_ARGUMENT, "'axis' of Softmax is an int, found a float"},
   };
   for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
-    cleave_array_t *inputs[] = {a, b};
+    cleave_array_t *inputs[] = {a, b, NULL};
+    cleave_array_t *outputs[] = {a, a};
     cleave_error_t error = CLEAVE_ERROR_INIT;
     const cleave_attribute_view_t view = {
         .size = sizeof view, .name = cases[k].attribute, .kind = CLEAVE_ATTRIBUTE_FLOAT, .f = 1};
-    ck_assert_int_ne(cleave_array_call(imperative, cases[k].op, inputs, cases[k].count, &view,
-                                       cases[k].attribute != NULL, &output, 1, &error),
-                     CLEAVE_OK);
-    ck_assert_ptr_null(output);
-    ck_assert_msg(cases[k].message == NULL ? strstr(error.message, cases[k].op) != NULL
-                                           : strcmp(error.message, cases[k].message) == 0,
-                  "%s", error.message);
+    ck_assert_int_eq(cleave_array_call(imperative, cases[k].op, inputs, cases[k].count, &view,
+                                       cases[k].attribute != NULL, outputs, cases[k].outputs, &error),
+                     cases[k].status);
+    for (uint32_t o = 0; o < cases[k].outputs; o++) {
+      ck_assert_ptr_null(outputs[o]);
+    }
+    ck_assert_msg(strstr(error.message, cases[k].message) != NULL, "%s", error.message);
   }
+  cleave_array_t *left_out[] = {a, NULL};
+  unit_fails_with(cleave_array_call(imperative, "MatMul", left_out, 2, NULL, 0, &output, 1, e),
+                  CLEAVE_ERROR_INVALID_ARGUMENT, "input 1 ('B') of MatMul is left out");
   cleave_error_t error = CLEAVE_ERROR_INIT;
   ck_assert_int_eq(cleave_array_create(imperative, CLEAVE_DTYPE_STRING, 0, NULL, NULL, &output, &error),
                    CLEAVE_ERROR_UNSUPPORTED);

@@ -139,7 +139,7 @@ static void check_fails(const char *op, const char *inputs, const char *attribut
   cleave_graph_t *graph = NULL;
   unit_ok(cleave_graph_create(&graph, e));
   cleave_node_t node = infer_case_add(graph, op, inputs, attributes, outputs);
-  unit_fails(cleave_op_check(graph, node, e), CLEAVE_ERROR_FORMAT, message);
+  unit_fails(cleave_op_check(graph, node, CLEAVE_ERROR_FORMAT, e), CLEAVE_ERROR_FORMAT, message);
   unit_fails(cleave_graph_infer(graph, NULL, NULL, e), CLEAVE_ERROR_FORMAT, message);
   cleave_graph_destroy(graph);
 }
@@ -159,7 +159,7 @@ UNIT_TEST(checks_refuse_attributes_of_another_kind) {
   unit_ok(cleave_graph_create(&graph, e));
   cleave_node_t node = infer_case_add(graph, "Conv", "f32[1,3,8,8] f32[4,3,3,3]", "", 1);
   unit_ok(cleave_graph_set_int(graph, node, "strides", 2, e));
-  unit_fails(cleave_op_check(graph, node, e), CLEAVE_ERROR_FORMAT,
+  unit_fails(cleave_op_check(graph, node, CLEAVE_ERROR_FORMAT, e), CLEAVE_ERROR_FORMAT,
              "node 'Conv#0': attribute 'strides' of Conv is a list of ints, found an int");
   cleave_graph_destroy(graph);
 }

@@ -272,11 +272,11 @@ UNIT_TEST(steps_that_cannot_be_are_refused) {
       perform(STEP("set_input", "\"node\":0,\"input\":0,\"value\":2")),
       "change 0: reading value 'b' here would close a cycle: it depends on the node that is to read it");
   ck_assert_str_eq(perform(STEP("set_input", "\"node\":0,\"input\":0,\"value\":null")),
-                   "change 0: operator 'Relu': input 1 cannot be left out");
+                   "change 0: operator 'Relu': input 'X' cannot be left out");
   ck_assert_str_eq(perform(STEP("set_input", "\"node\":0,\"input\":9,\"value\":0")),
-                   "change 0: operator 'Relu' has 1 inputs here: there is no input 10");
+                   "change 0: operator 'Relu' has 1 inputs here: there is no input 9");
   ck_assert_str_eq(perform(STEP("set_output", "\"output\":4,\"value\":0")),
-                   "change 0: the graph has 1 outputs: there is no output 5");
+                   "change 0: the graph has 1 outputs: there is no output 4");
   ck_assert_str_eq(perform(STEP("set_attribute", "\"node\":0")),
                    "change 0: set_attribute: expected one attribute");
   ck_assert_str_eq(perform(STEP("replace_uses", "\"from\":1,\"value\":0,\"since\":0")),

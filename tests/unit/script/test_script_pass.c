@@ -33,7 +33,7 @@ UNIT_TEST(a_pass_adds_inputs_that_sessions_have) {
   ck_assert_uint_eq(cleave_plan_input_count(c.plan), 2);
   ck_assert_uint_eq(cleave_plan_find_input(c.plan, "scale"), 1);
   ck_assert_uint_eq(cleave_plan_find_input(c.plan, "scales"), CLEAVE_INDEX_NONE);
-  cleave_port_t port;
+  cleave_port_t port = {.size = sizeof port};
   unit_ok(cleave_plan_input(c.plan, 1, &port, e));
   ck_assert_str_eq(port.name, "scale");
   ck_assert_int_eq(port.tensor.rank, 1);
@@ -126,7 +126,9 @@ UNIT_TEST(a_pass_cannot_break_the_graph) {
   ck_assert_str_eq(failure(model, PASS("g.set_input(graph.nodes[1], 'Y', graph.inputs[1])")),
                    "r.lua:2: pass 'p': operator 'Relu' has no input 'Y' (did you mean 'X'?)");
   ck_assert_str_eq(failure(model, PASS("g.set_input(graph.nodes[1], 'X', nil)")),
-                   "r.lua:2: pass 'p': operator 'Relu': input 1 cannot be left out");
+                   "r.lua:2: pass 'p': operator 'Relu': input 'X' cannot be left out");
+  ck_assert_str_eq(failure(model, PASS("g.set_input(graph.nodes[1], 2, graph.inputs[1])")),
+                   "r.lua:2: pass 'p': g.set_input: operator 'Relu' has 1 inputs here: there is no input 2");
   ck_assert_str_eq(failure(model, PASS("g.set_attribute(graph.nodes[1], 'alpha', 1)")),
                    "r.lua:2: pass 'p': operator 'Relu' has no attribute 'alpha'");
   ck_assert_str_eq(

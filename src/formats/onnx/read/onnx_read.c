@@ -313,7 +313,7 @@ static cleave_status_t add_call(reader_t *reader, cleave_error_t *error) {
   for (size_t k = 0; k < call->attributes.count; k++) {
     CLEAVE_TRY(cleave_graph_set_attribute(graph, node, &call->attributes.items[k], error));
   }
-  CLEAVE_TRY(cleave_op_check(graph, node, error));
+  CLEAVE_TRY(cleave_op_check(graph, node, CLEAVE_ERROR_FORMAT, error));
   CLEAVE_TRY(name_outputs(reader, node, error));
   return cleave_onnx_builder_infer(&reader->builder, node, error);
 }
