@@ -183,15 +183,23 @@ static cleave_status_t make(cleave_program_t *program, const cleave_program_requ
   return CLEAVE_OK;
 }
 
-/* A backend that reports success has to have made a program. */
+/* A backend that reports success has to have made a program, and lists what it counts. */
 static cleave_status_t check_made(const cleave_program_t *program, cleave_message_t *message) {
-  if (program->program != NULL && program->info != NULL) {
+  const cleave_program_info_t *info = program->info;
+  bool is_made = program->program != NULL && info != NULL;
+  if (is_made && (info->inplace_count == 0 || info->inplace != NULL)) {
     return CLEAVE_OK;
   }
   if (program->program != NULL) {
     program->handle->backend->unload(program->program);
   }
-  (void)snprintf(message->text, sizeof message->text, "the backend made no program and gave no reason");
+  if (is_made) {
+    (void)snprintf(message->text, sizeof message->text,
+                   "the backend's program has %u pairs in place, expected a list of them, found NULL",
+                   (unsigned)info->inplace_count);
+  } else {
+    (void)snprintf(message->text, sizeof message->text, "the backend made no program and gave no reason");
+  }
   return CLEAVE_ERROR_BACKEND;
 }
 

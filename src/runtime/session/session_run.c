@@ -84,6 +84,11 @@ static cleave_status_t keep_parts(cleave_step_t *step, const cleave_program_t *p
   bool has_parts = backend->profile != NULL && !program->is_executor;
   uint32_t count = has_parts ? backend->profile(program->program, &parts) : 0;
   step->part_count = 0;
+  if (count > 0 && parts == NULL) {
+    return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
+                            "backend '%s': profile: expected a list of %u times, found NULL", backend->name,
+                            (unsigned)count);
+  }
   if (count > step->part_capacity) {
     cleave_step_time_t *grown = cleave_reallocate(step->parts, count, sizeof *grown);
     CLEAVE_TRY_MEMORY(grown, error);

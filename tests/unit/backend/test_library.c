@@ -210,6 +210,24 @@ UNIT_TEST(a_region_that_fails_says_which_library_and_why) {
   session_case_deinit(&c);
 }
 
+UNIT_TEST(a_library_that_counts_what_it_does_not_list_is_an_error) {
+  unit_ok(cleave_registry_load(NULL, LIBRARY("counts_pairs"), NULL, e));
+  unit_ok(cleave_registry_load(NULL, LIBRARY("counts_times"), NULL, e));
+  session_case_t c = relu_case("counts_pairs");
+  session_case_compile(&c, NULL);
+  ck_assert_uint_eq(cleave_session_note_count(c.session), 1);
+  ck_assert_ptr_nonnull(
+      strstr(cleave_session_note(c.session, 0), "7 pairs in place, expected a list of them, found NULL"));
+  session_case_run(&c);
+  session_case_deinit(&c);
+  c = relu_case("counts_times");
+  session_case_compile(
+      &c, &(cleave_session_options_t){.size = sizeof(cleave_session_options_t), .profile = true});
+  unit_fails_with(cleave_session_run(c.session, e), CLEAVE_ERROR_BACKEND,
+                  "backend 'counts_times': profile: expected a list of 5 times, found NULL");
+  session_case_deinit(&c);
+}
+
 /* What it has written over its input by then, where cleave lets it, is not what cpu computes from. */
 UNIT_TEST(cpu_computes_what_a_library_fails_in_where_a_session_falls_back) {
   static const char *const NAMES[] = {"fails", "fails_in_place"};
