@@ -51,7 +51,7 @@ static cleave_status_t prepare(embedding_t *embedding, int rule_count, char **ru
     return CLEAVE_ERROR_LIMIT;
   }
   for (uint32_t k = 0; k < count; k++) {
-    cleave_port_t port;
+    cleave_port_t port = {.size = sizeof port};
     cleave_status_t status = cleave_model_input(embedding->model, k, &port, error);
     if (status != CLEAVE_OK) {
       return status;
@@ -93,7 +93,7 @@ static cleave_status_t prepare(embedding_t *embedding, int rule_count, char **ru
 
 static cleave_status_t print_outputs(const embedding_t *embedding, cleave_error_t *error) {
   for (uint32_t k = 0; k < cleave_model_output_count(embedding->model); k++) {
-    cleave_port_t port;
+    cleave_port_t port = {.size = sizeof port};
     cleave_tensor_view_t output;
     cleave_status_t status = cleave_model_output(embedding->model, k, &port, error);
     if (status == CLEAVE_OK) {

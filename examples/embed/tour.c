@@ -86,7 +86,7 @@ static void list_backends(cleave_context_t *context, const char *library) {
     must(cleave_backend_load(context, library, "accelerator", &error), &error, "loading the library");
   }
   for (uint32_t k = 0; k < cleave_backend_count(context); k++) {
-    cleave_backend_info_t info;
+    cleave_backend_info_t info = {.size = sizeof info};
     must(cleave_backend_describe(context, k, &info, &error), &error, "describing a backend");
     (void)printf("backend %s: %s%s\n", info.name,
                  info.is_ready ? info.description : "not ready: ", info.reason);
@@ -102,7 +102,7 @@ static cleave_model_t *load_model(cleave_context_t *context) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_model_t *model = NULL;
   cleave_model_t *bound = NULL;
-  cleave_port_t port;
+  cleave_port_t port = {.size = sizeof port};
   must(cleave_model_load_memory(context, tiny_model, sizeof tiny_model, "tiny", &model, &error), &error,
        "loading");
   check(cleave_model_input_count(model) == 1 && cleave_model_find_input(model, "x") == 0, "inputs");

@@ -12,6 +12,8 @@
 #include <malloc.h>
 #endif
 
+#include "base/sized.h"
+
 #define CACHE_LINE ((size_t)64)
 #define LARGE_PAGE ((size_t)2 << 20)
 
@@ -33,8 +35,9 @@ int64_t cleave_memory_fail_after(int64_t countdown) {
 }
 
 cleave_status_t cleave_set_allocator(const cleave_allocator_t *wanted, cleave_error_t *error) {
-  if (wanted->size < sizeof *wanted || wanted->allocate == NULL || wanted->reallocate == NULL ||
-      wanted->free == NULL) {
+  cleave_allocator_t own = {.size = sizeof own};
+  CLEAVE_TRY(CLEAVE_SIZED_IN(cleave_allocator_t, wanted, &own, error));
+  if (own.allocate == NULL || own.reallocate == NULL || own.free == NULL) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                             "the allocator is not complete: expected allocate, reallocate and free");
   }
@@ -42,7 +45,7 @@ cleave_status_t cleave_set_allocator(const cleave_allocator_t *wanted, cleave_er
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                             "the allocator must be set before cleave allocates memory");
   }
-  allocator = *wanted;
+  allocator = own;
   has_allocator = true;
   return CLEAVE_OK;
 }

@@ -185,6 +185,7 @@ static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *optio
   if (options->shapes.count > 0) {
     CLEAVE_TRY_CLEANUP(cleave_job_bind_shapes(job, error));
   }
+  request->recomputed.size = sizeof request->recomputed;
   cleave_gradient_options_t gradient = {.size = sizeof gradient,
                                         .sources = rules.sources,
                                         .source_count = rules.source_count,

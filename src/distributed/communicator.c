@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/sized.h"
 
 static const int64_t CHUNK = INT64_C(1) << 30; /* bytes of a broadcast */
 
 cleave_status_t cleave_communicator_check(const cleave_communicator_t *communicator, cleave_error_t *error) {
+  CLEAVE_TRY(CLEAVE_SIZED_CHECK(cleave_communicator_t, communicator, error));
   bool is_whole = communicator->start != NULL && communicator->wait != NULL && communicator->abort != NULL;
   bool fits = communicator->rank >= 0 && communicator->rank < communicator->count;
   return is_whole && fits

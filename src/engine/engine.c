@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string.h>
 
+#include "base/sized.h"
 #include "engine/engine_types.h"
 #include "system/threads.h"
 
@@ -29,7 +30,7 @@ static cleave_status_t start_device(cleave_engine_t *engine, engine_device_t *de
   if (info->streams != NULL) {
     device->has_streams = true;
     engine->has_streams = true;
-    device->functions = *info->streams;
+    CLEAVE_TRY(CLEAVE_SIZED_IN(cleave_stream_functions_t, info->streams, &device->functions, error));
   }
   uint32_t workers = info->workers;
   if (workers == 0) {
@@ -172,9 +173,7 @@ static void create_lock(cleave_engine_t *engine) {
 cleave_status_t cleave_engine_create(const cleave_engine_options_t *options, cleave_engine_t **out_engine,
                                      cleave_error_t *error) {
   cleave_engine_options_t known = {.size = sizeof known};
-  if (options != NULL) { /* callers may know an older and shorter struct */
-    memcpy(&known, options, options->size < sizeof known ? options->size : sizeof known);
-  }
+  CLEAVE_TRY(CLEAVE_SIZED_IN(cleave_engine_options_t, options, &known, error));
   if (known.devices != NULL && known.device_count == 0) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                             "engine: expected at least one device, found 0");
@@ -270,7 +269,6 @@ void cleave_engine_destroy(cleave_engine_t *engine) {
 }
 
 void cleave_engine_count(cleave_engine_t *engine, cleave_engine_counters_t *out_counters) {
-  size_t size = out_counters->size;
   pthread_mutex_lock(&engine->lock);
   cleave_engine_counters_t counters = engine->counters;
   counters.ready = 0;
@@ -279,21 +277,22 @@ void cleave_engine_count(cleave_engine_t *engine, cleave_engine_counters_t *out_
         atomic_load(&engine->devices[d].compute.ready) + atomic_load(&engine->devices[d].copy.ready);
   }
   pthread_mutex_unlock(&engine->lock);
-  counters.size = size;
-  memcpy(out_counters, &counters, size < sizeof counters ? size : sizeof counters);
+  CLEAVE_SIZED_OUT(cleave_engine_counters_t, &counters, out_counters);
 }
 
-cleave_status_t cleave_engine_push(cleave_engine_t *engine, const cleave_operation_info_t *info,
+cleave_status_t cleave_engine_push(cleave_engine_t *engine, const cleave_operation_info_t *given,
                                    cleave_error_t *error) {
-  CLEAVE_TRY(engine_operation_check(engine, info, error));
+  cleave_operation_info_t info = {.size = sizeof info};
+  CLEAVE_TRY(CLEAVE_SIZED_IN(cleave_operation_info_t, given, &info, error));
+  CLEAVE_TRY(engine_operation_check(engine, &info, error));
   engine_bulk_t *bulk = engine_bulk_here(engine);
   if (bulk != NULL) {
-    if (engine_bulk_takes(bulk, info)) {
-      return engine_bulk_add(bulk, info, error);
+    if (engine_bulk_takes(bulk, &info)) {
+      return engine_bulk_add(bulk, &info, error);
     }
     engine_bulk_flush(bulk);
   }
-  return engine_operation_push(engine, info, NULL, error);
+  return engine_operation_push(engine, &info, NULL, error);
 }
 
 cleave_status_t cleave_operation_push(cleave_operation_t *operation, cleave_error_t *error) {

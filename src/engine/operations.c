@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/sized.h"
 #include "engine/engine_types.h"
 #include "system/clock.h"
 
@@ -135,8 +136,11 @@ static bool reserve(cleave_engine_t *engine, const cleave_operation_info_t *info
   return is_there;
 }
 
-cleave_status_t cleave_operation_create(cleave_engine_t *engine, const cleave_operation_info_t *info,
+cleave_status_t cleave_operation_create(cleave_engine_t *engine, const cleave_operation_info_t *given,
                                         cleave_operation_t **out_operation, cleave_error_t *error) {
+  cleave_operation_info_t own = {.size = sizeof own};
+  const cleave_operation_info_t *info = &own;
+  CLEAVE_TRY(CLEAVE_SIZED_IN(cleave_operation_info_t, given, &own, error));
   CLEAVE_TRY(engine_operation_check(engine, info, error));
   size_t count = (size_t)info->read_count + info->write_count;
   cleave_operation_t *operation = cleave_allocate(1, sizeof *operation + count * sizeof(cleave_variable_t *));

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "base/text.h"
 #include "imperative/operators.h"
 #include "imperative/record.h"
@@ -302,6 +303,9 @@ cleave_status_t cleave_array_call(cleave_imperative_t *imperative, const char *o
   const cleave_op_t *found = NULL;
   cleave_attribute_t few[FEW];
   memset(few, 0, sizeof few);
+  CLEAVE_TRY(cleave_list_check("inputs", inputs, input_count, error));
+  CLEAVE_TRY(cleave_list_check("attributes", attributes, attribute_count, error));
+  CLEAVE_TRY(cleave_list_check("outputs", outputs, output_count, error));
   for (uint32_t k = 0; k < output_count; k++) {
     outputs[k] = NULL;
   }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backend/registry/registry.h"
+#include "base/sized.h"
 #include "imperative/operators.h"
 #include "imperative/record.h"
 
@@ -67,9 +68,8 @@ cleave_status_t cleave_imperative_create(cleave_context_t *context,
                                          cleave_imperative_t **out_imperative, cleave_error_t *error) {
   cleave_imperative_options_t known = {.size = sizeof known};
   *out_imperative = NULL;
-  if (options != NULL) { /* callers may know an older and shorter struct */
-    memcpy(&known, options, options->size < sizeof known ? options->size : sizeof known);
-  }
+  CLEAVE_TRY(CLEAVE_SIZED_IN(cleave_imperative_options_t, options, &known, error));
+  CLEAVE_TRY(cleave_list_check("backend_options", known.backend_options, known.backend_option_count, error));
   cleave_imperative_t *imperative = cleave_allocate_zeroed(1, sizeof *imperative);
   if (imperative == NULL) {
     return cleave_error_out_of_memory(error);
@@ -113,12 +113,12 @@ cleave_status_t cleave_imperative_wait(cleave_imperative_t *imperative, cleave_e
 }
 
 void cleave_imperative_count(cleave_imperative_t *imperative, cleave_imperative_counters_t *out_counters) {
-  cleave_imperative_counters_t counters = {.size = out_counters->size};
+  cleave_imperative_counters_t counters = {0};
   pthread_mutex_lock(&imperative->lock);
   counters.calls = imperative->call_count;
   counters.compiled = imperative->compiled_count;
   counters.kept = imperative->table.count;
   pthread_mutex_unlock(&imperative->lock);
   memory_pool_count(&imperative->pool, &counters.array_bytes, &counters.pool_bytes);
-  memcpy(out_counters, &counters, counters.size < sizeof counters ? counters.size : sizeof counters);
+  CLEAVE_SIZED_OUT(cleave_imperative_counters_t, &counters, out_counters);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/sized.h"
 #include "imperative/record.h"
 #include "runtime/model/model.h"
 
@@ -187,6 +188,9 @@ static cleave_status_t check_array(const char *what, uint32_t k, const cleave_ar
 }
 
 static cleave_status_t check(const cleave_record_request_t *request, cleave_error_t *error) {
+  CLEAVE_TRY(cleave_list_check("results", request->results, request->result_count, error));
+  CLEAVE_TRY(cleave_list_check("rules", request->rules, request->rule_count, error));
+  CLEAVE_TRY(cleave_list_check("parameters", request->parameters, request->parameter_count, error));
   for (uint32_t k = 0; k < request->parameter_count; k++) {
     CLEAVE_TRY(check_array("parameter", k, request->parameters[k], error));
   }
@@ -267,10 +271,13 @@ static cleave_status_t differentiate(record_way_t *way, cleave_array_t **gradien
   return status;
 }
 
-cleave_status_t cleave_record_gradient(cleave_record_t *record, const cleave_record_request_t *request,
+cleave_status_t cleave_record_gradient(cleave_record_t *record, const cleave_record_request_t *given,
                                        cleave_array_t **gradients, cleave_error_t *error) {
-  record_way_t way = {.record = record, .request = request};
+  cleave_record_request_t own = {.size = sizeof own};
+  record_way_t way = {.record = record, .request = &own};
   array_index_t index = {0};
+  CLEAVE_TRY(CLEAVE_SIZED_IN(cleave_record_request_t, given, &own, error));
+  const cleave_record_request_t *request = &own;
   for (uint32_t k = 0; k < request->parameter_count; k++) {
     gradients[k] = NULL;
   }

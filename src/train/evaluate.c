@@ -3,6 +3,7 @@
 // by element, so that a minibatch that is not full counts with what it has.
 #include <string.h>
 
+#include "base/sized.h"
 #include "cleave/half.h"
 #include "ops/attribute_view.h"
 #include "train/nodes/form.h"
@@ -222,6 +223,7 @@ cleave_status_t cleave_trainer_evaluate(cleave_trainer_t *trainer, const cleave_
                                         cleave_evaluation_t *out_evaluation, cleave_error_t *error) {
   cleave_train_feeds_t feeds = {0};
   sums_t sums = {0};
+  CLEAVE_TRY(CLEAVE_SIZED_CHECK(cleave_evaluation_t, out_evaluation, error));
   cleave_status_t status = cleave_train_feeds_for(&trainer->feeds, samples, &feeds, error);
   if (status == CLEAVE_OK) {
     status = check_samples(trainer, &feeds, samples, error);
@@ -239,11 +241,11 @@ cleave_status_t cleave_trainer_evaluate(cleave_trainer_t *trainer, const cleave_
   CLEAVE_TRY(status);
   bool is_whole = trainer->loss.kind == CLEAVE_TRAIN_LOSS_VALUE;
   int64_t batch = trainer->batch;
-  *out_evaluation =
-      (cleave_evaluation_t){.size = sizeof *out_evaluation,
-                            .samples = is_whole ? samples->count / batch * batch : samples->count,
-                            .loss = sums.losses > 0 ? sums.loss / (double)sums.losses : 0.0,
-                            .has_accuracy = trainer->loss.kind == CLEAVE_TRAIN_LOSS_CROSS_ENTROPY,
-                            .accuracy = sums.labels > 0 ? (double)sums.right / (double)sums.labels : 0.0};
+  const cleave_evaluation_t evaluation = {
+      .samples = is_whole ? samples->count / batch * batch : samples->count,
+      .loss = sums.losses > 0 ? sums.loss / (double)sums.losses : 0.0,
+      .has_accuracy = trainer->loss.kind == CLEAVE_TRAIN_LOSS_CROSS_ENTROPY,
+      .accuracy = sums.labels > 0 ? (double)sums.right / (double)sums.labels : 0.0};
+  CLEAVE_SIZED_OUT(cleave_evaluation_t, &evaluation, out_evaluation);
   return CLEAVE_OK;
 }

@@ -114,7 +114,7 @@ static const cleave_npz_entry_t *find_only(const cleave_model_t *model, const cl
 static uint32_t count_missing(const cleave_model_t *model, const cleave_samples_t *samples) {
   uint32_t missing = 0;
   for (uint32_t k = 0; k < cleave_model_input_count(model); k++) {
-    cleave_port_t port;
+    cleave_port_t port = {.size = sizeof port};
     if (cleave_model_input(model, k, &port, NULL) == CLEAVE_OK) {
       missing += cleave_samples_find(samples, port.name) == NULL ? 1 : 0;
     }
@@ -125,7 +125,7 @@ static uint32_t count_missing(const cleave_model_t *model, const cleave_samples_
 static cleave_status_t find_input(cleave_train_feed_t *feed, const cleave_model_t *model,
                                   const cleave_samples_t *samples, const char *loss_array, int64_t batch,
                                   cleave_error_t *error) {
-  cleave_port_t port;
+  cleave_port_t port = {.size = sizeof port};
   CLEAVE_TRY(cleave_model_input(model, feed->input, &port, error));
   const char *name = port.name;
   const cleave_tensor_t *array = cleave_samples_find(samples, name);

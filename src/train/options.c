@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "base/status.h"
 
 #define PI 3.14159265358979323846
@@ -13,20 +14,29 @@
 static const double LEAST_SCALE = 0x1p-24;
 static const double MOST_SCALE = 0x1p+32;
 
+static const cleave_train_options_t defaults = {.size = sizeof defaults,
+                                                .optimizer = CLEAVE_OPTIMIZER_SGD,
+                                                .momentum = 0.9,
+                                                .beta1 = 0.9,
+                                                .beta2 = 0.999,
+                                                .epsilon = 1e-8,
+                                                .step_epochs = 30,
+                                                .step_factor = 0.1,
+                                                .batch = 32,
+                                                .epochs = 1,
+                                                .bucket_bytes = INT64_C(25) << 20,
+                                                .loss_scale = 65536,
+                                                .scale_steps = 2000};
+
 void cleave_train_defaults(cleave_train_options_t *out_options) {
-  *out_options = (cleave_train_options_t){.size = sizeof *out_options,
-                                          .optimizer = CLEAVE_OPTIMIZER_SGD,
-                                          .momentum = 0.9,
-                                          .beta1 = 0.9,
-                                          .beta2 = 0.999,
-                                          .epsilon = 1e-8,
-                                          .step_epochs = 30,
-                                          .step_factor = 0.1,
-                                          .batch = 32,
-                                          .epochs = 1,
-                                          .bucket_bytes = INT64_C(25) << 20,
-                                          .loss_scale = 65536,
-                                          .scale_steps = 2000};
+  CLEAVE_SIZED_OUT(cleave_train_options_t, &defaults, out_options);
+}
+
+cleave_status_t cleave_train_read_options(const cleave_train_options_t *given,
+                                          cleave_train_options_t *out_options, cleave_error_t *error) {
+  *out_options = defaults;
+  CLEAVE_TRY(CLEAVE_SIZED_IN(cleave_train_options_t, given, out_options, error));
+  return cleave_list_check("weights", out_options->weights, out_options->weight_count, error);
 }
 
 // ---- ranges ----

@@ -6,6 +6,11 @@
 #include "base/arena.h"
 #include "cleave/train.h"
 
+/* What a caller gave, with defaults for fields that the caller's struct does not have; NULL: defaults. */
+CLEAVE_MUST_USE cleave_status_t cleave_train_read_options(const cleave_train_options_t *given,
+                                                          cleave_train_options_t *out_options,
+                                                          cleave_error_t *error);
+
 /* Checks the ranges of numbers. CLEAVE_ERROR_INVALID_ARGUMENT names the first that is wrong. */
 CLEAVE_MUST_USE cleave_status_t cleave_train_check_options(const cleave_train_options_t *options,
                                                            cleave_error_t *error);

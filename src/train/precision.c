@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "runtime/model/model_gradient.h"
 #include "train/trainer_internal.h"
 
@@ -86,25 +87,23 @@ static const char *find_refusal(const cleave_plan_t *plan, const char *precision
 
 void cleave_trainer_precision(const cleave_trainer_t *trainer, cleave_train_precision_report_t *out_report) {
   const char *name = cleave_train_precision_name(trainer->options.precision);
-  *out_report = (cleave_train_precision_report_t){.size = sizeof *out_report,
-                                                  .precision = trainer->options.precision,
-                                                  .reason = trainer->precision_missing};
-  if (trainer->options.precision == CLEAVE_TRAIN_FLOAT32) {
-    return;
-  }
-  for (size_t p = 0; p < trainer->parts.count; p++) {
+  bool is_asked = trainer->options.precision != CLEAVE_TRAIN_FLOAT32;
+  cleave_train_precision_report_t report = {.precision = trainer->options.precision,
+                                            .reason = trainer->precision_missing};
+  for (size_t p = 0; is_asked && p < trainer->parts.count; p++) {
     const cleave_plan_t *plan = trainer->parts.items[p].program.plan;
     if (plan == NULL) {
       continue;
     }
-    out_report->regions += count_regions(plan, name);
-    out_report->reason = out_report->reason != NULL ? out_report->reason : find_refusal(plan, name);
+    report.regions += count_regions(plan, name);
+    report.reason = report.reason != NULL ? report.reason : find_refusal(plan, name);
   }
-  if (out_report->regions > 0) {
-    out_report->reason = NULL;
-  } else if (out_report->reason == NULL) {
-    out_report->reason = "no rule made a region in it";
+  if (report.regions > 0) {
+    report.reason = NULL;
+  } else if (is_asked && report.reason == NULL) {
+    report.reason = "no rule made a region in it";
   }
+  CLEAVE_SIZED_OUT(cleave_train_precision_report_t, &report, out_report);
 }
 
 // ---- the scale of the loss ----

@@ -124,7 +124,7 @@ static cleave_status_t report_backward(cleave_trainer_t *trainer, const cleave_m
   uint32_t count = 0;
   const cleave_backward_region_t *regions = cleave_model_backward(model, &count);
   cleave_train_backward_report_t *report = &trainer->backward;
-  *report = (cleave_train_backward_report_t){.size = sizeof *report};
+  *report = (cleave_train_backward_report_t){0};
   for (uint32_t k = 0; k < count; k++) {
     const cleave_backward_region_t *region = &regions[k];
     report->by_backends += region->reason == NULL ? 1 : 0;

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "cleave/half.h"
 #include "formats/onnx/onnx.h"
 #include "graph/clone.h"
@@ -90,9 +91,8 @@ static cleave_status_t set_options(cleave_trainer_t *trainer, const cleave_model
   CLEAVE_TRY(cleave_train_check_options(options, error));
   CLEAVE_TRY(cleave_train_copy_options(options, &trainer->arena, &trainer->options, error));
   CLEAVE_TRY(set_processes(trainer, error));
-  trainer->session_options = options->session != NULL
-                                 ? *options->session
-                                 : (cleave_session_options_t){.size = sizeof trainer->session_options};
+  trainer->session_options.size = sizeof trainer->session_options;
+  CLEAVE_TRY(CLEAVE_SIZED_IN(cleave_session_options_t, options->session, &trainer->session_options, error));
   trainer->steps_per_epoch = trainer->samples->count / options->batch;
   if (trainer->steps_per_epoch == 0) {
     return cleave_error_set_at(error, CLEAVE_ERROR_INVALID_ARGUMENT, trainer->samples->path, 0,
@@ -100,9 +100,9 @@ static cleave_status_t set_options(cleave_trainer_t *trainer, const cleave_model
                                (long long)trainer->samples->count, (long long)options->batch);
   }
   trainer->scaling = cleave_train_scaling_start(&trainer->options);
-  const cleave_partition_request_t none = {.size = sizeof none};
-  return cleave_train_load_rules(trainer, model->context, options->rules != NULL ? options->rules : &none,
-                                 error);
+  cleave_partition_request_t rules;
+  CLEAVE_TRY(cleave_partition_request_read(options->rules, &rules, error));
+  return cleave_train_load_rules(trainer, model->context, &rules, error);
 }
 
 /* The feed whose labels decide what the mean of a cross entropy is over; NULL if this process trains alone.
@@ -140,17 +140,19 @@ static cleave_status_t make(cleave_trainer_t *trainer, cleave_model_t *model,
 cleave_status_t cleave_trainer_create(cleave_model_t *model, const cleave_samples_t *samples,
                                       const cleave_train_options_t *options, cleave_trainer_t **out_trainer,
                                       cleave_error_t *error) {
-  cleave_trainer_t *trainer = cleave_allocate_zeroed(1, sizeof *trainer);
+  cleave_train_options_t own;
   *out_trainer = NULL;
+  CLEAVE_TRY(cleave_train_read_options(options, &own, error));
+  const cleave_communicator_t *communicator = own.communicator;
+  cleave_trainer_t *trainer = cleave_allocate_zeroed(1, sizeof *trainer);
   CLEAVE_TRY_MEMORY(trainer, error);
   trainer->samples = samples;
   trainer->recompute.size = sizeof trainer->recompute;
-  trainer->options.communicator = options->communicator;
-  cleave_status_t status =
-      options->communicator == NULL ? CLEAVE_OK : cleave_communicator_check(options->communicator, error);
+  trainer->options.communicator = communicator;
+  cleave_status_t status = communicator == NULL ? CLEAVE_OK : cleave_communicator_check(communicator, error);
   if (status == CLEAVE_OK) {
-    status = make(trainer, model, options, error);
-    status = options->communicator == NULL ? status : cleave_train_agree(trainer, status, error);
+    status = make(trainer, model, &own, error);
+    status = communicator == NULL ? status : cleave_train_agree(trainer, status, error);
   }
   if (status != CLEAVE_OK) {
     cleave_trainer_destroy(trainer);
@@ -203,7 +205,6 @@ int64_t cleave_trainer_steps_done(const cleave_trainer_t *trainer) {
 static cleave_train_step_t describe(const cleave_trainer_t *trainer, int64_t index) {
   const cleave_train_record_t *record = &trainer->history.items[index];
   return (cleave_train_step_t){
-      .size = sizeof(cleave_train_step_t),
       .step = index + 1,
       .epoch = index / trainer->steps_per_epoch + 1,
       .loss = record->loss,
@@ -220,7 +221,9 @@ cleave_status_t cleave_trainer_history(const cleave_trainer_t *trainer, int64_t 
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "step %lld: %lld steps are done",
                             (long long)index, (long long)trainer->steps_done);
   }
-  *out_step = describe(trainer, index);
+  CLEAVE_TRY(CLEAVE_SIZED_CHECK(cleave_train_step_t, out_step, error));
+  const cleave_train_step_t step = describe(trainer, index);
+  CLEAVE_SIZED_OUT(cleave_train_step_t, &step, out_step);
   return CLEAVE_OK;
 }
 
@@ -248,6 +251,7 @@ cleave_status_t cleave_trainer_step(cleave_trainer_t *trainer, cleave_train_step
                                     cleave_error_t *error) {
   int64_t step = trainer->steps_done;
   cleave_train_record_t record = {0};
+  CLEAVE_TRY(CLEAVE_SIZED_CHECK(cleave_train_step_t, out_step, error));
   if (step >= cleave_trainer_step_count(trainer)) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "all %lld steps are done", (long long)step);
   }
@@ -266,7 +270,8 @@ cleave_status_t cleave_trainer_step(cleave_trainer_t *trainer, cleave_train_step
   }
   trainer->steps_done++;
   cleave_array_push_reserved(&trainer->history, record);
-  *out_step = describe(trainer, step);
+  const cleave_train_step_t report = describe(trainer, step);
+  CLEAVE_SIZED_OUT(cleave_train_step_t, &report, out_step);
   return CLEAVE_OK;
 }
 
@@ -336,12 +341,12 @@ const cleave_recompute_report_t *cleave_trainer_recompute(const cleave_trainer_t
 }
 
 void cleave_trainer_backward(const cleave_trainer_t *trainer, cleave_train_backward_report_t *out_report) {
-  *out_report = trainer->backward;
+  CLEAVE_SIZED_OUT(cleave_train_backward_report_t, &trainer->backward, out_report);
 }
 
 // ---- for looking at ----
 
-/* Number `number` of the parts with nodes. */
+/* Number `number` of the parts with nodes; NULL beyond the last. */
 static const cleave_train_program_t *find_part(const cleave_trainer_t *trainer, uint32_t number) {
   for (size_t k = 0; k < trainer->parts.count; k++) {
     if (trainer->parts.items[k].exists && number-- == 0) {
@@ -360,25 +365,28 @@ uint32_t cleave_trainer_part_count(const cleave_trainer_t *trainer) {
 }
 
 cleave_model_t *cleave_trainer_part_model(const cleave_trainer_t *trainer, uint32_t part) {
-  return find_part(trainer, part)->model;
+  const cleave_train_program_t *program = find_part(trainer, part);
+  return program == NULL ? NULL : program->model;
 }
 
 const cleave_plan_t *cleave_trainer_part_plan(const cleave_trainer_t *trainer, uint32_t part) {
-  return find_part(trainer, part)->plan;
+  const cleave_train_program_t *program = find_part(trainer, part);
+  return program == NULL ? NULL : program->plan;
 }
 
 cleave_session_t *cleave_trainer_part_session(const cleave_trainer_t *trainer, uint32_t part) {
-  return find_part(trainer, part)->session;
+  const cleave_train_program_t *program = find_part(trainer, part);
+  return program == NULL ? NULL : program->session;
 }
 
 void cleave_trainer_communication(const cleave_trainer_t *trainer,
                                   cleave_train_communication_t *out_communication) {
   const cleave_exchange_t *exchange = &trainer->exchange;
-  *out_communication =
-      (cleave_train_communication_t){.size = sizeof *out_communication,
-                                     .buckets = (uint32_t)exchange->buckets.count,
-                                     .bytes = cleave_exchange_bytes(exchange),
-                                     .steps = exchange->buckets.count > 0 ? trainer->exchange_steps : 0,
-                                     .going_ms = (double)exchange->going_ns * 1e-6,
-                                     .waited_ms = (double)exchange->waited_ns * 1e-6};
+  const cleave_train_communication_t communication = {
+      .buckets = (uint32_t)exchange->buckets.count,
+      .bytes = cleave_exchange_bytes(exchange),
+      .steps = exchange->buckets.count > 0 ? trainer->exchange_steps : 0,
+      .going_ms = (double)exchange->going_ns * 1e-6,
+      .waited_ms = (double)exchange->waited_ns * 1e-6};
+  CLEAVE_SIZED_OUT(cleave_train_communication_t, &communication, out_communication);
 }

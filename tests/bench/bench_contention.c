@@ -40,7 +40,7 @@ static void set_zeros(cleave_model_t *model, cleave_session_t *session) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
   static void *buffers[MAX_INPUTS];
   for (uint32_t k = 0; k < cleave_model_input_count(model) && k < MAX_INPUTS; k++) {
-    cleave_port_t port;
+    cleave_port_t port = {.size = sizeof port};
     need(cleave_model_input(model, k, &port, &error), &error);
     int64_t count = cleave_view_element_count(&port.tensor);
     buffers[k] = calloc(count > 0 ? (size_t)count : 1, cleave_dtype_size(port.tensor.dtype));

@@ -260,6 +260,7 @@ static cleave_session_t *make_session(cleave_model_t *model, const cleave_plan_t
     fail("the model has too many inputs");
   }
   for (uint32_t k = 0; k < count; k++) {
+    ports[k].size = sizeof ports[k];
     check(cleave_model_input(model, k, &ports[k], &error), &error);
     views[k] = &ports[k].tensor;
   }

@@ -93,7 +93,7 @@ static size_t make_inputs(cleave_model_t *model, cleave_tensor_view_t *views,
   size_t count = cleave_model_input_count(model);
   count = count > MAX_INPUTS ? MAX_INPUTS : count;
   for (size_t k = 0; k < count; k++) {
-    cleave_port_t port;
+    cleave_port_t port = {.size = sizeof port};
     if (cleave_model_input(model, (uint32_t)k, &port, &error) != CLEAVE_OK) {
       fail(&error);
     }

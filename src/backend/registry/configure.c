@@ -8,6 +8,7 @@
 #include "backend/registry/registry.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/sized.h"
 
 enum { MAX_ANSWERS = 4096, MAX_TEXT = 1 << 20 };
 
@@ -121,6 +122,7 @@ cleave_status_t cleave_backend_configure(cleave_context_t *context, const char *
   if (out_answers != NULL) {
     *out_answers = NULL;
   }
+  CLEAVE_TRY(cleave_list_check("settings", settings, setting_count, error));
   CLEAVE_TRY(cleave_registry_find(context, name, &handle, error));
   if (handle->backend->configure == NULL) {
     return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED, "backend '%s' has nothing to configure", name);

@@ -8,6 +8,7 @@
 
 #include "backend/registry/registry_entry.h"
 #include "base/memory.h"
+#include "base/sized.h"
 
 static cleave_context_t own = {
     .log = CLEAVE_LOG_INIT, .isolation = CLEAVE_ISOLATION_POLICIES_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
@@ -45,9 +46,7 @@ cleave_status_t cleave_context_create(const cleave_context_options_t *options, c
                                       cleave_error_t *error) {
   cleave_context_options_t given = {0};
   *out_context = NULL;
-  if (options != NULL) {
-    memcpy(&given, options, options->size < sizeof given ? options->size : sizeof given);
-  }
+  CLEAVE_TRY(CLEAVE_SIZED_IN(cleave_context_options_t, options, &given, error));
   cleave_context_t *context = cleave_allocate_zeroed(1, sizeof *context);
   CLEAVE_TRY_MEMORY(context, error);
   *context = (cleave_context_t){

@@ -36,12 +36,9 @@ typedef struct cleave_isolation_policies {
 bool cleave_isolation_policy_find(cleave_context_t *context, const char *name,
                                   cleave_isolation_options_t *out_options);
 
-/* The library of this name is isolated from now on, as the options say (NULL: as usual). */
+/* The library of this name is isolated from now on, as the options say. */
 CLEAVE_STATUS cleave_isolation_policy_set(cleave_context_t *context, const char *name,
                                           const cleave_isolation_options_t *options, cleave_error_t *error);
-
-/* The options with all fields that this program knows; zeros for those that are younger than the caller. */
-cleave_isolation_options_t cleave_isolation_options_copy(const cleave_isolation_options_t *options);
 
 /* What backends of a context are offered; a pointer to `table` is one to all of it. */
 typedef struct cleave_context_host {

@@ -5,18 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-cleave_isolation_options_t cleave_isolation_options_copy(const cleave_isolation_options_t *options) {
-  cleave_isolation_options_t copy = {.size = sizeof copy};
-  if (options != NULL) {
-    memcpy(&copy, options, options->size < sizeof copy ? options->size : sizeof copy);
-    copy.size = sizeof copy;
-  }
-  return copy;
-}
-
 static cleave_status_t add(cleave_isolation_policies_t *policies, const char *name,
                            const cleave_isolation_options_t *options, cleave_error_t *error) {
-  cleave_isolation_policy_t policy = {.options = cleave_isolation_options_copy(options)};
+  cleave_isolation_policy_t policy = {.options = *options};
   (void)snprintf(policy.name, sizeof policy.name, "%s", name);
   for (size_t k = 0; k < policies->list.count; k++) {
     if (strcmp(policies->list.items[k].name, policy.name) == 0) {

@@ -80,7 +80,7 @@ static cleave_status_t read_folder(cleave_calibration_data_t *data, const char *
 static cleave_status_t find_batch(cleave_calibration_data_t *data, int64_t batch, cleave_error_t *error) {
   data->batch = batch;
   for (uint32_t k = 0; k < data->input_count; k++) {
-    cleave_port_t port;
+    cleave_port_t port = {.size = sizeof port};
     CLEAVE_TRY(cleave_model_input(data->model, k, &port, error));
     if (port.tensor.rank > 0 && port.tensor.dims[0] > 0) {
       data->batch = port.tensor.dims[0];

@@ -31,7 +31,7 @@ static cleave_status_t compare_answer(const cleave_run_t *run, int64_t answer,
   checks->matches = true;
   for (uint32_t k = 0; k < count; k++) {
     cleave_run_check_t *line = &checks->lines[k];
-    cleave_port_t port;
+    cleave_port_t port = {.size = sizeof port};
     cleave_tensor_view_t actual;
     checks->count = k + 1;
     CLEAVE_TRY(cleave_model_output(run->job.model, k, &port, error));

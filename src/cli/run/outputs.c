@@ -8,7 +8,7 @@
 #include "tools/verify/check.h"
 
 static const char *output_name(const void *owner, uint32_t index) {
-  cleave_port_t port;
+  cleave_port_t port = {.size = sizeof port};
   return cleave_model_output(owner, index, &port, NULL) == CLEAVE_OK ? port.name : "";
 }
 

@@ -309,7 +309,7 @@ static cleave_status_t make_outputs(cleave_run_requests_t *requests, runner_t *r
     client->outputs = cleave_allocate_zeroed(count, sizeof *client->outputs);
     CLEAVE_TRY_MEMORY(client->views != NULL && client->outputs != NULL, error);
     for (uint32_t o = 0; o < count; o++) {
-      cleave_port_t port;
+      cleave_port_t port = {.size = sizeof port};
       cleave_tensor_t **output = &requests->outputs[(size_t)k * count + o];
       CLEAVE_TRY(cleave_server_output(requests->server, o, &port, error));
       CLEAVE_TRY(cleave_tensor_create(port.tensor.dtype, port.tensor.rank, port.tensor.dims, output, error));

@@ -38,7 +38,7 @@ static cleave_status_t check_outputs(const cleave_job_t *job, const conform_t *c
   CLEAVE_TRY_CLEANUP(cleave_outputs_load(data, expected, count, error));
   for (uint32_t k = 0; k < count && failure->length == 0; k++) {
     cleave_tensor_view_t actual;
-    cleave_port_t port;
+    cleave_port_t port = {.size = sizeof port};
     cleave_check_result_t result;
     CLEAVE_TRY_CLEANUP(cleave_session_output(job->session, k, &actual, error));
     CLEAVE_TRY_CLEANUP(cleave_model_output(job->model, k, &port, error));

@@ -21,6 +21,7 @@ static int run_parsed(cleave_train_run_t *run) {
 /* Long: one table of options. */
 static int run_command(cleave_arguments_t *arguments) {
   cleave_train_run_t run = {.checkpoint_epochs = 1, .bucket_mb = 25.0};
+  run.options.size = sizeof run.options;
   cleave_train_defaults(&run.options);
   run.options.rate = -1.0;
   const cleave_option_t options[] = {

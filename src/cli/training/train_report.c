@@ -46,7 +46,7 @@ static void flush(void) {
 
 /* "precision bfloat16: 1 region", or what is in its place, and why. */
 static void print_precision(const cleave_train_run_t *run) {
-  cleave_train_precision_report_t report;
+  cleave_train_precision_report_t report = {.size = sizeof report};
   cleave_trainer_precision(run->trainer, &report);
   if (report.precision == CLEAVE_TRAIN_FLOAT32) {
     return;
@@ -62,7 +62,7 @@ static void print_precision(const cleave_train_run_t *run) {
 
 /* Who made the gradients of regions. */
 static void print_backward(const cleave_train_run_t *run) {
-  cleave_train_backward_report_t report;
+  cleave_train_backward_report_t report = {.size = sizeof report};
   cleave_trainer_backward(run->trainer, &report);
   if (report.by_backends + report.by_rules > 0) {
     cleave_print("gradients: %u region%s by their backends, %u by rules", (unsigned)report.by_backends,
@@ -77,7 +77,7 @@ static void print_backward(const cleave_train_run_t *run) {
 }
 
 static void add_backward(const cleave_train_run_t *run, json_t *json) {
-  cleave_train_backward_report_t report;
+  cleave_train_backward_report_t report = {.size = sizeof report};
   cleave_trainer_backward(run->trainer, &report);
   (void)json_object_set_new(json, "gradients_by_backends", json_integer((json_int_t)report.by_backends));
   if (report.reason != NULL) {
@@ -86,7 +86,7 @@ static void add_backward(const cleave_train_run_t *run, json_t *json) {
 }
 
 static void add_precision(const cleave_train_run_t *run, json_t *json) {
-  cleave_train_precision_report_t report;
+  cleave_train_precision_report_t report = {.size = sizeof report};
   cleave_trainer_precision(run->trainer, &report);
   if (report.precision == CLEAVE_TRAIN_FLOAT32) {
     return;
@@ -220,7 +220,7 @@ void cleave_train_report_epoch(const cleave_train_run_t *run, const cleave_train
 }
 
 void cleave_train_report_communication(const cleave_train_run_t *run) {
-  cleave_train_communication_t sums;
+  cleave_train_communication_t sums = {.size = sizeof sums};
   cleave_trainer_communication(run->trainer, &sums);
   if (run->is_silent || sums.steps == 0) {
     return;
@@ -246,7 +246,7 @@ void cleave_train_report_communication(const cleave_train_run_t *run) {
 void cleave_train_report_scale(const cleave_train_run_t *run) {
   int64_t count = cleave_trainer_steps_done(run->trainer);
   int64_t skipped = 0;
-  cleave_train_step_t step = {.loss_scale = run->options.loss_scale};
+  cleave_train_step_t step = {.size = sizeof step, .loss_scale = run->options.loss_scale};
   if (run->is_silent || run->options.precision != CLEAVE_TRAIN_FLOAT16) {
     return;
   }
@@ -291,7 +291,7 @@ static bool is_shown(double value) {
 }
 
 static double value_of(const cleave_train_run_t *run, const panel_t *panel, int64_t index) {
-  cleave_train_step_t step;
+  cleave_train_step_t step = {.size = sizeof step};
   if (cleave_trainer_history(run->trainer, index, &step, NULL) != CLEAVE_OK) {
     return NAN;
   }

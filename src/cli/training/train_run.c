@@ -177,6 +177,7 @@ static cleave_status_t prepare(cleave_train_run_t *run, cleave_error_t *error) {
 static cleave_status_t finish_epoch(cleave_train_run_t *run, cleave_train_epoch_t *epoch, bool is_last,
                                     cleave_error_t *error) {
   if (run->held != NULL) {
+    epoch->evaluation.size = sizeof epoch->evaluation;
     CLEAVE_TRY(cleave_trainer_evaluate(run->trainer, run->held, &epoch->evaluation, error));
     epoch->has_evaluation = true;
   }
@@ -193,7 +194,7 @@ static cleave_status_t train(cleave_train_run_t *run, cleave_error_t *error) {
   cleave_train_epoch_t epoch = {0};
   double ms = 0.0;
   for (int64_t k = cleave_trainer_steps_done(run->trainer); k < count; k++) {
-    cleave_train_step_t step;
+    cleave_train_step_t step = {.size = sizeof step};
     uint64_t start = cleave_clock_now();
     CLEAVE_TRY(cleave_trainer_step(run->trainer, &step, error));
     ms += cleave_clock_ms(start, cleave_clock_now());

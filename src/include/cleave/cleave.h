@@ -4,8 +4,23 @@
  *
  * Every function that can fail returns a `cleave_status_t` and takes a `cleave_error_t *` last: owned by the
  * caller, may be NULL; the first error that is written to it stays. The library never prints, exits or
- * asserts on input. Objects are not locked: use one object from one thread at a time, except if a
- * function says otherwise; different sessions over one model may run on different threads.
+ * asserts on input. Pointers are not NULL unless a function says that they may be; those that destroy,
+ * release or free something take NULL, and do nothing then. Objects are not locked: use one object from one
+ * thread at a time, except if a function says otherwise; different sessions over one model may run on
+ * different threads.
+ *
+ * Structs that begin with `size` grow: later versions of cleave may add fields at their end. Whoever owns
+ * such a struct sets `size` to its sizeof, also if a function is to fill it in; so a program runs with a
+ * library that is older or newer than its headers. Of what a caller gives, fields that the caller's struct
+ * does not have are 0, or the default that the struct names; of what a function fills in, it leaves alone the
+ * size, and fields that it does not know. A size that is smaller than that of the first version, or 0 since
+ * it was forgotten, is CLEAVE_ERROR_INVALID_ARGUMENT; functions without a status fill in what there is room
+ * for. A struct of options, or a request, may be NULL, which is one that is all zero. Structs that cleave
+ * makes and hands out by pointer have the size of the library: compare before reading a field that is younger
+ * than the first version. Structs without `size` never change (cleave_error_t, cleave_message_t,
+ * cleave_setting_t, cleave_rule_source_t, cleave_backend_option_t, ...), nor do those that lie in arrays
+ * although they have a `size`, which nobody reads: cleave_tensor_view_t, cleave_attribute_view_t,
+ * cleave_engine_device_t. What is between cleave and libraries has versions of its own: cleave/backend.h.
  *
  * A context holds what models share: backends, with the libraries that were loaded and their settings,
  * and the log. Whatever is made of a model is of the model's context. Where a function takes a context, NULL
@@ -62,7 +77,7 @@ typedef struct cleave_model_load_options {
 } cleave_model_load_options_t;
 
 /* Loads a model by the extension of its file: .onnx, .lua for a model script, or .json for a region that was
- * written by cleave_plan_save_regions. `options` may be NULL. */
+ * written by cleave_plan_save_regions. `path` may be NULL if the options have `data`. */
 CLEAVE_MUST_USE cleave_status_t cleave_model_load(cleave_context_t *context, const char *path,
                                                   const cleave_model_load_options_t *options,
                                                   cleave_model_t **out_model, cleave_error_t *error);
@@ -77,7 +92,7 @@ void cleave_model_release(cleave_model_t *model);
 /* An input or output. `tensor` has dtype, rank and dims (negative: known at run time only), no data, and
  * points into the model. */
 typedef struct cleave_port {
-  size_t size;
+  size_t size; /* sizeof(cleave_port_t) */
   const char *name;
   cleave_tensor_view_t tensor;
 } cleave_port_t;
@@ -132,7 +147,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_model_set_constants(cleave_model_t *model
  * may be shared by threads. It refers to its model, which must outlive it. */
 typedef struct cleave_plan cleave_plan_t;
 
-/* A rule file, or its text. */
+/* A rule file, or its text: one of the two is there. */
 typedef struct cleave_rule_source {
   const char *path; /* of the file; with `text`: the name for messages */
   const char *text; /* NULL: read the file */
@@ -151,7 +166,7 @@ typedef struct cleave_partition_request {
   const char *backend;
 } cleave_partition_request_t;
 
-/* Runs rule files over a model. */
+/* Runs rule files over a model. `request` NULL: `cpu` runs everything. */
 CLEAVE_MUST_USE cleave_status_t cleave_model_partition(cleave_model_t *model,
                                                        const cleave_partition_request_t *request,
                                                        cleave_plan_t **out_plan, cleave_error_t *error);
@@ -177,7 +192,7 @@ void cleave_rule_files_destroy(cleave_rule_files_t *files);
 /* What was computed a second time instead of being kept. Bytes are estimates from the sizes of values and the
  * order of nodes, without inputs, constants and outputs. */
 typedef struct cleave_recompute_report {
-  size_t size;
+  size_t size;        /* sizeof(cleave_recompute_report_t) */
   int64_t kept_bytes; /* of values of forward that live when backward begins, or later */
   int64_t kept_bytes_before;
   int64_t peak_bytes; /* most bytes of values that live at the same time */

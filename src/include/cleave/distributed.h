@@ -4,7 +4,8 @@
  * libcleave itself is built against no library of messages. One for MPI comes with cleave; programs that have
  * a communication of their own fill the structure in.
  *
- * cleave/train.h divides minibatches among the processes of a communicator.
+ * cleave/train.h divides minibatches among the processes of a communicator. Errors, pointers and structs with
+ * `size` are as cleave/cleave.h says.
  */
 #ifndef CLEAVE_DISTRIBUTED_H
 #define CLEAVE_DISTRIBUTED_H
@@ -42,7 +43,8 @@ typedef struct cleave_transfer_times {
   uint64_t end_ns;
 } cleave_transfer_times_t;
 
-/* Functions are called from one thread at a time. */
+/* Functions are called from one thread at a time. The structure is read where it lies, as long as it is in
+ * use; `size` says which fields it has. */
 typedef struct cleave_communicator {
   size_t size;         /* sizeof(cleave_communicator_t) */
   void *self;          /* of the functions */

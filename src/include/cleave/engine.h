@@ -12,7 +12,8 @@
  * such a variable are skipped, and leave the same error with theirs. Whoever waits for one of them gets the
  * error; after that it counts as reported, and holds nothing up any more.
  *
- * All functions may be called from any thread, if nothing else is said.
+ * All functions may be called from any thread, if nothing else is said. Errors, pointers and structs with
+ * `size` are as cleave/cleave.h says.
  */
 #ifndef CLEAVE_ENGINE_H
 #define CLEAVE_ENGINE_H
@@ -48,7 +49,7 @@ typedef struct cleave_stream_functions {
 
 /* A device's workers. Those of a device with streams own one each: their operations put work into it, and are
  * done for operations of other streams and of the host once the stream has got there, without a thread that
- * waits for it. */
+ * waits for it. Lies in arrays, and never grows. */
 typedef struct cleave_engine_device {
   size_t size;      /* sizeof(cleave_engine_device_t) */
   const char *name; /* for messages and traces; copied */

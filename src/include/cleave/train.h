@@ -136,7 +136,8 @@ typedef struct cleave_train_options {
   int64_t scale_steps; /* FLOAT16: 2000 */
 } cleave_train_options_t;
 
-/* The defaults that are named above, the rest zero: a loss and a rate are still to be set. */
+/* The defaults that are named above, the rest zero: a loss and a rate are still to be set. `size` is set
+ * before. */
 void cleave_train_defaults(cleave_train_options_t *out_options);
 
 /* ---- training ------------------------------------------------------------------------------------- */
@@ -164,7 +165,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_trainer_create(cleave_model_t *model, con
 void cleave_trainer_destroy(cleave_trainer_t *trainer);
 
 typedef struct cleave_train_step {
-  size_t size;
+  size_t size;          /* sizeof(cleave_train_step_t) */
   int64_t step;         /* from 1 */
   int64_t epoch;        /* from 1 */
   double loss;          /* of this minibatch, before the update */
@@ -178,8 +179,7 @@ typedef struct cleave_train_step {
 int64_t cleave_trainer_steps_per_epoch(const cleave_trainer_t *trainer);
 int64_t cleave_trainer_step_count(const cleave_trainer_t *trainer); /* in all epochs */
 int64_t cleave_trainer_steps_done(const cleave_trainer_t *trainer);
-/* A step that was done, from 0. The size of out_step is set. CLEAVE_ERROR_INVALID_ARGUMENT beyond the last.
- */
+/* A step that was done, from 0. CLEAVE_ERROR_INVALID_ARGUMENT beyond the last. */
 CLEAVE_MUST_USE cleave_status_t cleave_trainer_history(const cleave_trainer_t *trainer, int64_t index,
                                                        cleave_train_step_t *out_step, cleave_error_t *error);
 
@@ -189,7 +189,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_trainer_step(cleave_trainer_t *trainer, c
                                                     cleave_error_t *error);
 
 typedef struct cleave_evaluation {
-  size_t size;
+  size_t size;     /* sizeof(cleave_evaluation_t) */
   int64_t samples; /* that counted */
   double loss;     /* mean over them */
   bool has_accuracy;
@@ -226,7 +226,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_trainer_resume(cleave_trainer_t *trainer,
 
 /* A step in parts that run one after the other, as models and their plans, for looking at; borrowed. There is
  * one part; with a communicator there are two for each bucket: forward and backward up to its gradients
- * (behind which their sums begin), and the updates by them. Parts without nodes do not count. */
+ * (behind which their sums begin), and the updates by them. Parts without nodes do not count. NULL beyond the
+ * last. */
 uint32_t cleave_trainer_part_count(const cleave_trainer_t *trainer);
 cleave_model_t *cleave_trainer_part_model(const cleave_trainer_t *trainer, uint32_t part);
 const cleave_plan_t *cleave_trainer_part_plan(const cleave_trainer_t *trainer, uint32_t part);
@@ -234,7 +235,7 @@ cleave_session_t *cleave_trainer_part_session(const cleave_trainer_t *trainer, u
 
 /* What the steps of this process did with others; zeros without a communicator. */
 typedef struct cleave_train_communication {
-  size_t size;
+  size_t size; /* sizeof(cleave_train_communication_t) */
   uint32_t buckets;
   size_t bytes;     /* summed in a step */
   int64_t steps;    /* that were done with them */
@@ -247,7 +248,7 @@ void cleave_trainer_communication(const cleave_trainer_t *trainer,
 
 /* What came of `precision`. */
 typedef struct cleave_train_precision_report {
-  size_t size;
+  size_t size;                        /* sizeof(cleave_train_precision_report_t) */
   cleave_train_precision_t precision; /* that was asked for */
   uint32_t regions;                   /* of a step, in all parts, that compute in it */
   const char *reason; /* why there are none, in one line: a step computes in float32 then. Otherwise NULL */
@@ -261,7 +262,7 @@ const char *cleave_train_precision_name(cleave_train_precision_t precision);
 /* Who made the gradients of the forward graph's regions: their backends, if they have some of their own
  * (`backward` in cleave/backend.h), or else the gradient rules of their nodes. */
 typedef struct cleave_train_backward_report {
-  size_t size;
+  size_t size;          /* sizeof(cleave_train_backward_report_t) */
   uint32_t by_backends; /* regions */
   uint32_t by_rules;    /* regions whose backends refused */
   const char *reason;   /* of the first backend that has no gradients, or refused; NULL: there was none */
@@ -270,7 +271,7 @@ typedef struct cleave_train_backward_report {
 /* `reason` is borrowed from the trainer. */
 void cleave_trainer_backward(const cleave_trainer_t *trainer, cleave_train_backward_report_t *out_report);
 
-/* What `recompute` did; all zero but `size` if it is 0. Borrowed. */
+/* What `recompute` did; all zero but `size`, which is the library's, if it is 0. Borrowed. */
 const cleave_recompute_report_t *cleave_trainer_recompute(const cleave_trainer_t *trainer);
 
 #ifdef __cplusplus

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "partition/gradient/recompute_state.h"
 
 enum { LIMITS = 24 }; /* of sets: each 0.7 of the one before */
@@ -236,12 +237,12 @@ static cleave_status_t run(recompute_t *state, double share, cleave_recompute_re
 cleave_status_t cleave_gradient_recompute(cleave_graph_t *graph, uint32_t first_backward, double share,
                                           cleave_recompute_report_t *out_report, cleave_error_t *error) {
   recompute_t state;
-  cleave_recompute_report_t report = {.size = sizeof report};
+  cleave_recompute_report_t report = {0};
   cleave_status_t status = cleave_recompute_init(&state, graph, first_backward, error);
   CLEAVE_THEN(status, run(&state, share, &report, error));
   cleave_recompute_deinit(&state);
-  if (status == CLEAVE_OK && out_report != NULL) {
-    *out_report = report;
+  if (status == CLEAVE_OK) {
+    CLEAVE_SIZED_OUT(cleave_recompute_report_t, &report, out_report);
   }
   return status;
 }

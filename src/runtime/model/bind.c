@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "graph/clone.h"
 #include "ops/infer.h"
 
@@ -60,6 +61,7 @@ static cleave_status_t check_given(const cleave_graph_t *graph, size_t index,
     return cleave_error_set(error, CLEAVE_ERROR_SHAPE, "%s: expected rank %d, found rank %d", label,
                             (int)record->rank, (int)given->rank);
   }
+  CLEAVE_TRY(cleave_list_check("dims", given->dims, (size_t)given->rank, error));
   for (int32_t d = 0; d < given->rank; d++) {
     if (given->dims[d] < 0 && partly) {
       continue;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backend/registry/context.h"
+#include "base/sized.h"
 #include "formats/onnx/onnx.h"
 #include "formats/ranges.h"
 #include "graph/clone.h"
@@ -227,25 +228,26 @@ static cleave_status_t load_memory(cleave_context_t *context, const char *name,
 cleave_status_t cleave_model_load(cleave_context_t *context, const char *path,
                                   const cleave_model_load_options_t *options, cleave_model_t **out_model,
                                   cleave_error_t *error) {
-  static const cleave_model_load_options_t plain = {.size = sizeof plain};
-  options = options == NULL ? &plain : options;
+  cleave_model_load_options_t own = {.size = sizeof own};
   *out_model = NULL;
-  if (options->size < sizeof *options) {
+  CLEAVE_TRY(CLEAVE_SIZED_IN(cleave_model_load_options_t, options, &own, error));
+  CLEAVE_TRY(cleave_list_check("settings", own.settings, own.setting_count, error));
+  CLEAVE_TRY(cleave_list_check("open_inputs", own.open_inputs, own.open_input_count, error));
+  if (own.data != NULL) {
+    return load_memory(context, path, &own, out_model, error);
+  }
+  if (path == NULL) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "the options of cleave_model_load have %zu bytes, expected %zu", options->size,
-                            sizeof *options);
+                            "path: expected a file, or `data` in the options, found neither");
   }
-  if (options->data != NULL) {
-    return load_memory(context, path, options, out_model, error);
-  }
-  bool *used = cleave_allocate_zeroed(options->setting_count, sizeof *used);
+  bool *used = cleave_allocate_zeroed(own.setting_count, sizeof *used);
   CLEAVE_TRY_MEMORY(used, error);
-  cleave_status_t status = cleave_model_load_with(context, path, options, used, out_model, error);
-  for (size_t k = 0; k < options->setting_count && status == CLEAVE_OK; k++) {
+  cleave_status_t status = cleave_model_load_with(context, path, &own, used, out_model, error);
+  for (size_t k = 0; k < own.setting_count && status == CLEAVE_OK; k++) {
     if (!used[k]) {
       status = cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                                 "%s: setting '%s': the model has no option of this name", path,
-                                options->settings[k].name);
+                                own.settings[k].name);
       cleave_model_release(*out_model);
       *out_model = NULL;
     }
@@ -259,6 +261,7 @@ cleave_status_t cleave_model_load_memory(cleave_context_t *context, const void *
                                          cleave_error_t *error) {
   cleave_model_load_options_t options = {.size = sizeof options, .data = data, .data_size = size};
   *out_model = NULL;
+  CLEAVE_TRY(cleave_list_check("data", data, size, error));
   return load_memory(context, name, &options, out_model, error);
 }
 
@@ -365,15 +368,17 @@ static const char *output_name(const cleave_model_t *model, uint32_t index) {
   return cleave_graph_output_name(model->graph, index);
 }
 
-static void fill_port(const cleave_graph_t *graph, cleave_value_t value, const char *name,
-                      cleave_port_t *port) {
+static cleave_status_t fill_port(const cleave_graph_t *graph, cleave_value_t value, const char *name,
+                                 cleave_port_t *out_port, cleave_error_t *error) {
   const cleave_value_record_t *record = cleave_graph_value(graph, value);
-  *port = (cleave_port_t){.size = sizeof *port,
-                          .name = name,
-                          .tensor = {.size = sizeof port->tensor,
-                                     .dtype = (cleave_dtype_t)record->dtype,
-                                     .rank = record->rank,
-                                     .dims = record->dims}};
+  const cleave_port_t port = {.name = name,
+                              .tensor = {.size = sizeof port.tensor,
+                                         .dtype = (cleave_dtype_t)record->dtype,
+                                         .rank = record->rank,
+                                         .dims = record->dims}};
+  CLEAVE_TRY(CLEAVE_SIZED_CHECK(cleave_port_t, out_port, error));
+  CLEAVE_SIZED_OUT(cleave_port_t, &port, out_port);
+  return CLEAVE_OK;
 }
 
 cleave_status_t cleave_model_input(const cleave_model_t *model, uint32_t index, cleave_port_t *out_port,
@@ -383,8 +388,7 @@ cleave_status_t cleave_model_input(const cleave_model_t *model, uint32_t index, 
                             (unsigned)index, (unsigned)cleave_model_input_count(model));
   }
   cleave_value_t value = model->graph->inputs.items[index];
-  fill_port(model->graph, value, cleave_value_name(model->graph, value), out_port);
-  return CLEAVE_OK;
+  return fill_port(model->graph, value, cleave_value_name(model->graph, value), out_port, error);
 }
 
 cleave_status_t cleave_model_output(const cleave_model_t *model, uint32_t index, cleave_port_t *out_port,
@@ -393,8 +397,8 @@ cleave_status_t cleave_model_output(const cleave_model_t *model, uint32_t index,
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "output %u: the model has %u outputs",
                             (unsigned)index, (unsigned)cleave_model_output_count(model));
   }
-  fill_port(model->graph, cleave_graph_output(model->graph, index), output_name(model, index), out_port);
-  return CLEAVE_OK;
+  return fill_port(model->graph, cleave_graph_output(model->graph, index), output_name(model, index),
+                   out_port, error);
 }
 
 static uint32_t find_named_input(const cleave_graph_t *graph, const char *name) {
@@ -432,8 +436,7 @@ cleave_status_t cleave_plan_input(const cleave_plan_t *plan, uint32_t index, cle
                             (unsigned)index, (unsigned)cleave_plan_input_count(plan));
   }
   cleave_value_t value = plan->graph->inputs.items[index];
-  fill_port(plan->graph, value, cleave_value_name(plan->graph, value), out_port);
-  return CLEAVE_OK;
+  return fill_port(plan->graph, value, cleave_value_name(plan->graph, value), out_port, error);
 }
 
 uint32_t cleave_plan_find_input(const cleave_plan_t *plan, const char *name) {

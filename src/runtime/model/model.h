@@ -34,6 +34,10 @@ CLEAVE_STATUS cleave_model_read_ranges(cleave_model_t *model, const char *path, 
 CLEAVE_STATUS cleave_model_bind_partly(cleave_model_t *model, const cleave_tensor_view_t *const *inputs,
                                        size_t input_count, cleave_model_t **out_model, cleave_error_t *error);
 
+/* What a caller gave, as far as its struct goes; NULL: all zero. Lists are as long as they say. */
+CLEAVE_STATUS cleave_partition_request_read(const cleave_partition_request_t *given,
+                                            cleave_partition_request_t *out_request, cleave_error_t *error);
+
 /* cleave_model_partition for a graph, which must outlive the plan. `options` may be NULL. *out_script_ms (may
  * be NULL): milliseconds spent on loading the rule files. */
 CLEAVE_STATUS cleave_graph_partition(const cleave_graph_t *graph, const cleave_partition_request_t *request,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backend/region/view.h"
+#include "base/sized.h"
 #include "graph/clone.h"
 #include "graph/compare/same_structure.h"
 #include "runtime/model/bind.h"
@@ -61,9 +62,10 @@ cleave_status_t cleave_model_constant(const cleave_model_t *model, uint32_t inde
   uint32_t seen = 0;
   for (uint32_t k = 0; k < cleave_graph_value_bound(graph); k++) {
     if (is_listed(graph, k) && seen++ == index) {
-      *out_port = (cleave_port_t){.size = sizeof *out_port,
-                                  .name = cleave_value_name(graph, (cleave_value_t){k}),
+      const cleave_port_t port = {.name = cleave_value_name(graph, (cleave_value_t){k}),
                                   .tensor = cleave_tensor_view(graph->values.items[k].tensor)};
+      CLEAVE_TRY(CLEAVE_SIZED_CHECK(cleave_port_t, out_port, error));
+      CLEAVE_SIZED_OUT(cleave_port_t, &port, out_port);
       return CLEAVE_OK;
     }
   }
@@ -302,6 +304,8 @@ cleave_status_t cleave_model_set_constants(cleave_model_t *model, const char *co
   replacements_t list = {NULL, 0};
   cleave_error_t cause = CLEAVE_ERROR_INIT;
   *out_model = NULL;
+  CLEAVE_TRY(cleave_list_check("names", names, count, error));
+  CLEAVE_TRY(cleave_list_check("tensors", tensors, count, error));
   cleave_status_t status = read_request(source_graph(model), names, tensors, count, &list, error);
   if (status == CLEAVE_OK && list.count == 0) {
     *out_model = cleave_model_retain(model);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backend/program/backward.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "graph/clone.h"
 #include "ops/infer.h"
@@ -312,22 +313,30 @@ cleave_status_t cleave_graph_add_gradients(cleave_graph_t *graph, cleave_value_t
 cleave_status_t cleave_model_gradient(cleave_model_t *model, const char *loss, const char *const *wrt,
                                       size_t wrt_count, const cleave_gradient_options_t *options,
                                       cleave_model_t **out_model, cleave_error_t *error) {
-  cleave_gradient_order_t order = {.loss = loss, .wrt = wrt, .wrt_count = wrt_count};
+  cleave_gradient_options_t own = {.size = sizeof own};
+  cleave_partition_request_t request;
   *out_model = NULL;
-  if (options != NULL) {
-    order.open = options->open;
-    order.recompute = options->recompute;
-    order.out_recompute = options->out_recompute;
+  CLEAVE_TRY(CLEAVE_SIZED_IN(cleave_gradient_options_t, options, &own, error));
+  CLEAVE_TRY(cleave_list_check("wrt", wrt, wrt_count, error));
+  if (own.out_recompute != NULL) {
+    CLEAVE_TRY(CLEAVE_SIZED_CHECK(cleave_recompute_report_t, own.out_recompute, error));
   }
-  if (options == NULL || options->source_count == 0) {
+  cleave_gradient_order_t order = {.loss = loss,
+                                   .wrt = wrt,
+                                   .wrt_count = wrt_count,
+                                   .open = own.open,
+                                   .recompute = own.recompute,
+                                   .out_recompute = own.out_recompute};
+  const cleave_partition_request_t rules = {.size = sizeof rules,
+                                            .sources = own.sources,
+                                            .source_count = own.source_count,
+                                            .settings = own.settings,
+                                            .setting_count = own.setting_count};
+  CLEAVE_TRY(cleave_partition_request_read(&rules, &request, error));
+  if (request.source_count == 0) {
     return cleave_model_gradient_by(model, &order, out_model, error);
   }
   cleave_rule_list_t list = {0};
-  cleave_partition_request_t request = {.size = sizeof request,
-                                        .sources = options->sources,
-                                        .source_count = options->source_count,
-                                        .settings = options->settings,
-                                        .setting_count = options->setting_count};
   cleave_status_t status = cleave_rule_list_load(&list, model->context, &request, NULL, error);
   if (status == CLEAVE_OK) {
     order.list = &list;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "backend/registry/registry.h"
+#include "base/sized.h"
 #include "runtime/model/model.h"
 #include "runtime/model/model_gradient.h"
 #include "runtime/model/rule_list.h"
@@ -32,14 +33,18 @@ static cleave_status_t keep_settings(cleave_plan_t *plan, const cleave_setting_t
   return CLEAVE_OK;
 }
 
+cleave_status_t cleave_partition_request_read(const cleave_partition_request_t *given,
+                                              cleave_partition_request_t *out_request,
+                                              cleave_error_t *error) {
+  *out_request = (cleave_partition_request_t){.size = sizeof *out_request};
+  CLEAVE_TRY(CLEAVE_SIZED_IN(cleave_partition_request_t, given, out_request, error));
+  CLEAVE_TRY(cleave_list_check("sources", out_request->sources, out_request->source_count, error));
+  return cleave_list_check("settings", out_request->settings, out_request->setting_count, error);
+}
+
 static cleave_status_t load(cleave_rule_list_t *list, cleave_context_t *context,
                             const cleave_partition_request_t *request,
                             const cleave_rule_list_options_t *options, cleave_error_t *error) {
-  if (request->size < sizeof *request) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "the request for a partition has %zu bytes, expected %zu", request->size,
-                            sizeof *request);
-  }
   if (request->backend != NULL) {
     const cleave_backend_handle_t *handle = NULL;
     CLEAVE_TRY(cleave_registry_find(context, request->backend, &handle, error));
@@ -64,14 +69,16 @@ static cleave_status_t run(const cleave_rule_list_t *list, const cleave_graph_t 
 cleave_status_t cleave_graph_partition(const cleave_graph_t *graph, const cleave_partition_request_t *request,
                                        const cleave_rule_list_options_t *options, cleave_plan_t **out_plan,
                                        double *out_script_ms, cleave_error_t *error) {
+  cleave_partition_request_t own;
   *out_plan = NULL;
   uint64_t start = cleave_clock_now();
   cleave_rule_list_t list = {0};
-  cleave_status_t status = load(&list, graph->context, request, options, error);
+  CLEAVE_TRY(cleave_partition_request_read(request, &own, error));
+  cleave_status_t status = load(&list, graph->context, &own, options, error);
   if (out_script_ms != NULL) {
     *out_script_ms = cleave_clock_ms(start, cleave_clock_now());
   }
-  CLEAVE_THEN(status, run(&list, graph, request->settings, request->setting_count, out_plan, error));
+  CLEAVE_THEN(status, run(&list, graph, own.settings, own.setting_count, out_plan, error));
   cleave_rule_list_deinit(&list);
   return status;
 }
@@ -91,18 +98,17 @@ struct cleave_rule_files {
   size_t setting_count;
 };
 
-/* The request, with copies of what is needed after loading: the settings, and the backend's name. */
-static cleave_status_t copy_request(cleave_rule_files_t *files, const cleave_partition_request_t *request,
-                                    cleave_partition_request_t *out_copy, cleave_error_t *error) {
-  *out_copy = *request;
+/* Copies what of the request is needed after loading: the settings, and the backend's name. */
+static cleave_status_t keep_request(cleave_rule_files_t *files, cleave_partition_request_t *request,
+                                    cleave_error_t *error) {
   if (request->backend != NULL) {
-    out_copy->backend = cleave_arena_copy_text(&files->arena, request->backend, strlen(request->backend));
-    CLEAVE_TRY_MEMORY(out_copy->backend, error);
+    request->backend = cleave_arena_copy_text(&files->arena, request->backend, strlen(request->backend));
+    CLEAVE_TRY_MEMORY(request->backend, error);
   }
   files->setting_count = request->setting_count;
   CLEAVE_TRY(
       copy_settings(&files->arena, request->settings, request->setting_count, &files->settings, error));
-  out_copy->settings = files->settings;
+  request->settings = files->settings;
   return CLEAVE_OK;
 }
 
@@ -110,10 +116,11 @@ cleave_status_t cleave_rule_files_load(cleave_context_t *context, const cleave_p
                                        cleave_rule_files_t **out_files, cleave_error_t *error) {
   *out_files = NULL;
   cleave_partition_request_t own;
+  CLEAVE_TRY(cleave_partition_request_read(request, &own, error));
   cleave_rule_files_t *files = cleave_allocate_zeroed(1, sizeof *files);
   CLEAVE_TRY_MEMORY(files, error);
   files->context = cleave_context_retain(context);
-  cleave_status_t status = copy_request(files, request, &own, error);
+  cleave_status_t status = keep_request(files, &own, error);
   CLEAVE_THEN(status, load(&files->list, context, &own, NULL, error));
   CLEAVE_TRY_OR(status, cleave_rule_files_destroy(files));
   *out_files = files;

@@ -8,6 +8,7 @@
 
 #include "backend/region/view.h"
 #include "backend/registry/registry.h"
+#include "base/sized.h"
 #include "formats/onnx/onnx.h"
 #include "graph/compare/structural_hash.h"
 #include "partition/plan/plan_read.h"
@@ -211,20 +212,19 @@ cleave_status_t cleave_plan_document_open(const char *path, const cleave_graph_t
 cleave_status_t cleave_plan_load(cleave_model_t *model, const char *path,
                                  const cleave_plan_load_options_t *options, cleave_plan_t **out_plan,
                                  cleave_error_t *error) {
-  static const cleave_plan_load_options_t plain = {.size = sizeof plain};
+  cleave_plan_load_options_t own = {.size = sizeof own};
   cleave_plan_document_t *document = NULL;
-  options = options == NULL ? &plain : options;
   *out_plan = NULL;
-  if (options->size < sizeof *options) {
+  CLEAVE_TRY(CLEAVE_SIZED_IN(cleave_plan_load_options_t, options, &own, error));
+  if (path == NULL && own.text == NULL) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "the options of cleave_plan_load have %zu bytes, expected %zu", options->size,
-                            sizeof *options);
+                            "path: expected a file, or `text` in the options, found neither");
   }
-  CLEAVE_TRY(options->text != NULL
-                 ? cleave_plan_document_read(path == NULL ? "plan" : path, options->text, options->length,
-                                             &document, error)
-                 : cleave_plan_document_open(path, cleave_model_graph(model), true, &document, error));
-  cleave_status_t status = cleave_plan_load_for(document, model, options->fallback, out_plan, error);
+  CLEAVE_TRY(
+      own.text != NULL
+          ? cleave_plan_document_read(path == NULL ? "plan" : path, own.text, own.length, &document, error)
+          : cleave_plan_document_open(path, cleave_model_graph(model), true, &document, error));
+  cleave_status_t status = cleave_plan_load_for(document, model, own.fallback, out_plan, error);
   cleave_plan_document_destroy(document);
   return status;
 }

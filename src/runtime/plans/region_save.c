@@ -4,6 +4,7 @@
 
 #include "backend/region/region_json.h"
 #include "backend/region/view.h"
+#include "base/sized.h"
 #include "runtime/model/model_internal.h"
 #include "runtime/model/region_graph.h"
 
@@ -120,11 +121,12 @@ cleave_status_t cleave_model_plan_region(cleave_model_t *model, const char *back
                                          const cleave_plan_load_options_t *options, cleave_plan_t **out_plan,
                                          cleave_error_t *error) {
   const cleave_region_file_t *region = region_of(model);
+  cleave_plan_load_options_t own = {.size = sizeof own};
   *out_plan = NULL;
+  CLEAVE_TRY(CLEAVE_SIZED_IN(cleave_plan_load_options_t, options, &own, error));
   if (region == NULL) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                             "the model was not loaded from a region: it has no plan of its own");
   }
-  return cleave_region_file_plan(region, cleave_model_graph(model), backend,
-                                 options != NULL && options->fallback, out_plan, error);
+  return cleave_region_file_plan(region, cleave_model_graph(model), backend, own.fallback, out_plan, error);
 }

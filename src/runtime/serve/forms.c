@@ -25,7 +25,7 @@ static cleave_status_t check_port(const cleave_port_t *port, const char *kind, c
 }
 
 static cleave_status_t check_ports(const cleave_form_t *form, cleave_error_t *error) {
-  cleave_port_t port;
+  cleave_port_t port = {.size = sizeof port};
   for (uint32_t k = 0; k < cleave_model_input_count(form->model); k++) {
     CLEAVE_TRY(cleave_model_input(form->model, k, &port, error));
     CLEAVE_TRY(check_port(&port, "input", error));
@@ -44,7 +44,7 @@ static cleave_status_t check_ports(const cleave_form_t *form, cleave_error_t *er
 
 /* Requests are joined along dimensions that the model leaves open. */
 static cleave_status_t check_open(const cleave_model_t *model, cleave_error_t *error) {
-  cleave_port_t port;
+  cleave_port_t port = {.size = sizeof port};
   if (cleave_model_input_count(model) == 0) {
     return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED, "a model without inputs cannot run in batches");
   }
@@ -65,8 +65,8 @@ static cleave_status_t check_open(const cleave_model_t *model, cleave_error_t *e
 static cleave_status_t check_outputs(const cleave_form_t *one, const cleave_form_t *many,
                                      cleave_error_t *error) {
   for (uint32_t k = 0; k < cleave_model_output_count(one->model); k++) {
-    cleave_port_t a;
-    cleave_port_t b;
+    cleave_port_t a = {.size = sizeof a};
+    cleave_port_t b = {.size = sizeof b};
     CLEAVE_TRY(cleave_model_output(one->model, k, &a, error));
     CLEAVE_TRY(cleave_model_output(many->model, k, &b, error));
     bool is_joined = a.tensor.rank > 0 && a.tensor.rank == b.tensor.rank &&
@@ -96,7 +96,7 @@ static cleave_status_t bind_many(const cleave_form_t *one, const cleave_form_sou
   int64_t *dims = cleave_allocate_zeroed(count, CLEAVE_MAX_RANK * sizeof *dims);
   CLEAVE_TRY_MEMORY_CLEANUP(views != NULL && pointers != NULL && dims != NULL, error);
   for (uint32_t k = 0; k < count; k++) {
-    cleave_port_t port;
+    cleave_port_t port = {.size = sizeof port};
     CLEAVE_TRY_CLEANUP(cleave_model_input(one->model, k, &port, error));
     int64_t *own = &dims[(size_t)k * CLEAVE_MAX_RANK];
     for (int32_t d = 0; d < port.tensor.rank; d++) {

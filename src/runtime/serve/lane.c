@@ -14,7 +14,7 @@ static cleave_status_t allocate_joined(cleave_lane_t *lane, cleave_error_t *erro
   lane->joined = cleave_allocate_zeroed(lane->input_count, sizeof *lane->joined);
   CLEAVE_TRY_MEMORY(lane->joined, error);
   for (uint32_t k = 0; k < lane->input_count; k++) {
-    cleave_port_t port;
+    cleave_port_t port = {.size = sizeof port};
     size_t bytes = 0;
     CLEAVE_TRY(cleave_model_input(largest->model, k, &port, error));
     if (!cleave_tensor_view_bytes(&port.tensor, &bytes)) {
@@ -32,7 +32,7 @@ static cleave_status_t create_session(cleave_lane_t *lane, uint32_t index,
   const cleave_form_t *form = &lane->forms->items[index];
   CLEAVE_TRY(cleave_session_create(form->model, form->plan, NULL, 0, options, &lane->sessions[index], error));
   for (uint32_t k = 0; form->requests > 1 && k < lane->input_count; k++) {
-    cleave_port_t port;
+    cleave_port_t port = {.size = sizeof port};
     CLEAVE_TRY(cleave_model_input(form->model, k, &port, error));
     port.tensor.data = lane->joined[k];
     CLEAVE_TRY(cleave_session_set_input(lane->sessions[index], k, &port.tensor, error));

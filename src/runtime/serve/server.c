@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/sized.h"
 #include "base/status.h"
 #include "runtime/serve/lane.h"
 #include "system/threads.h"
@@ -23,19 +24,16 @@ struct cleave_server {
 
 /* ---- creation ---- */
 
-/* Callers may know an older and shorter struct. */
-static cleave_session_options_t session_options(const cleave_session_options_t *given, uint32_t lane_count) {
-  cleave_session_options_t options = {.size = sizeof options};
-  if (given != NULL) {
-    memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
-    options.size = sizeof options;
-  }
-  options.programs = NULL;
-  if (options.threads == 0) {
+static cleave_status_t read_session(const cleave_session_options_t *given, uint32_t lane_count,
+                                    cleave_session_options_t *out_session, cleave_error_t *error) {
+  *out_session = (cleave_session_options_t){.size = sizeof *out_session};
+  CLEAVE_TRY(CLEAVE_SIZED_IN(cleave_session_options_t, given, out_session, error));
+  out_session->programs = NULL;
+  if (out_session->threads == 0) {
     int32_t share = cleave_threads_available() / (int32_t)lane_count;
-    options.threads = share < 1 ? 1 : share;
+    out_session->threads = share < 1 ? 1 : share;
   }
-  return options;
+  return CLEAVE_OK;
 }
 
 static cleave_status_t check_options(const cleave_server_options_t *options, cleave_error_t *error) {
@@ -65,12 +63,11 @@ static cleave_status_t start(cleave_server_t *server, cleave_error_t *error) {
 static cleave_status_t create(cleave_server_t *server, const cleave_form_source_t *source,
                               const cleave_server_options_t *given, cleave_error_t *error) {
   cleave_server_options_t options = {.size = sizeof options};
-  if (given != NULL) {
-    memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
-  }
+  cleave_session_options_t session;
+  CLEAVE_TRY(CLEAVE_SIZED_IN(cleave_server_options_t, given, &options, error));
   CLEAVE_TRY(check_options(&options, error));
   uint32_t lane_count = options.sessions == 0 ? 1 : (uint32_t)options.sessions;
-  cleave_session_options_t session = session_options(options.session, lane_count);
+  CLEAVE_TRY(read_session(options.session, lane_count, &session, error));
   CLEAVE_TRY(cleave_forms_init(&server->forms, source,
                                options.batch_limit == 0 ? 1 : (uint32_t)options.batch_limit, error));
   CLEAVE_TRY(cleave_queue_init(&server->queue, (uint64_t)options.batch_window_us * 1000, error));
@@ -163,7 +160,7 @@ static cleave_status_t check_tensor(const cleave_port_t *port, const char *kind,
 static cleave_status_t check_tensors(const cleave_server_t *server, const cleave_waiting_t *waiting,
                                      cleave_error_t *error) {
   const cleave_model_t *model = server->forms.items[0].model;
-  cleave_port_t port;
+  cleave_port_t port = {.size = sizeof port};
   for (uint32_t k = 0; k < cleave_model_input_count(model); k++) {
     CLEAVE_TRY(cleave_model_input(model, k, &port, error));
     if (waiting->inputs[k] == NULL) {
@@ -190,16 +187,18 @@ cleave_status_t cleave_server_run(cleave_server_t *server, const cleave_tensor_v
         error, CLEAVE_ERROR_INVALID_ARGUMENT, "%zu inputs and %zu outputs, expected %u and %u", input_count,
         output_count, (unsigned)cleave_model_input_count(model), (unsigned)cleave_model_output_count(model));
   }
+  CLEAVE_TRY(cleave_list_check("inputs", inputs, input_count, error));
+  CLEAVE_TRY(cleave_list_check("outputs", outputs, output_count, error));
   CLEAVE_TRY(check_tensors(server, &waiting, error));
   return cleave_queue_ask(&server->queue, &waiting);
 }
 
 void cleave_server_counts(cleave_server_t *server, cleave_server_counts_t *out_counts) {
-  cleave_server_counts_t counts = {.size = out_counts->size};
+  cleave_server_counts_t counts = {0};
   (void)pthread_mutex_lock(&server->queue.lock);
   counts.requests = server->queue.answered;
   counts.runs = server->queue.runs;
   counts.repeated = server->queue.repeated;
   (void)pthread_mutex_unlock(&server->queue.lock);
-  memcpy(out_counts, &counts, counts.size < sizeof counts ? counts.size : sizeof counts);
+  CLEAVE_SIZED_OUT(cleave_server_counts_t, &counts, out_counts);
 }

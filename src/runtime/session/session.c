@@ -6,6 +6,7 @@
 
 #include "backend/program/blob_store.h"
 #include "backend/registry/context.h"
+#include "base/sized.h"
 #include "runtime/build/session_internal.h"
 #include "runtime/model/bind.h"
 #include "runtime/model/model_internal.h"
@@ -65,35 +66,29 @@ static cleave_status_t set_workers(cleave_session_t *session, int32_t workers, c
 }
 
 static cleave_status_t set_options(cleave_session_t *session, cleave_context_t *context,
-                                   const cleave_session_options_t *options, cleave_error_t *error) {
-  int32_t threads = options == NULL ? 0 : options->threads;
+                                   const cleave_session_options_t *given, cleave_error_t *error) {
+  cleave_session_options_t options = {.size = sizeof options};
+  CLEAVE_TRY(CLEAVE_SIZED_IN(cleave_session_options_t, given, &options, error));
+  CLEAVE_TRY(
+      cleave_list_check("backend_options", options.backend_options, options.backend_option_count, error));
+  int32_t threads = options.threads;
   if (threads < 0 || threads > MAX_THREADS) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                             "%d threads, expected 1 to %d, or 0 for all", (int)threads, MAX_THREADS);
   }
-  /* Callers may know an older and shorter struct. */
-  size_t known = options == NULL ? 0 : options->size;
-  session->profile = options != NULL && options->profile;
-  if (known >= offsetof(cleave_session_options_t, programs) + sizeof options->programs &&
-      options->programs != NULL) {
-    session->cache = cleave_program_cache_retain(options->programs);
+  session->profile = options.profile;
+  if (options.programs != NULL) {
+    session->cache = cleave_program_cache_retain(options.programs);
   }
-  if (known >= offsetof(cleave_session_options_t, blob_limit) + sizeof options->blob_limit &&
-      options->blob_folder != NULL) {
-    CLEAVE_TRY(cleave_blob_store_open(options->blob_folder, options->blob_limit, cleave_context_log(context),
+  if (options.blob_folder != NULL) {
+    CLEAVE_TRY(cleave_blob_store_open(options.blob_folder, options.blob_limit, cleave_context_log(context),
                                       &session->blobs, error));
   }
-  session->strict =
-      known >= offsetof(cleave_session_options_t, strict) + sizeof options->strict && options->strict;
-  session->imperative =
-      known >= offsetof(cleave_session_options_t, imperative) + sizeof options->imperative &&
-      options->imperative;
-  session->fallback =
-      known >= offsetof(cleave_session_options_t, fallback) + sizeof options->fallback && options->fallback;
+  session->strict = options.strict;
+  session->imperative = options.imperative;
+  session->fallback = options.fallback;
   session->is_careful = session->profile;
-  if (known >= offsetof(cleave_session_options_t, workers) + sizeof options->workers) {
-    CLEAVE_TRY(set_workers(session, options->workers, error));
-  }
+  CLEAVE_TRY(set_workers(session, options.workers, error));
   session->compile_options =
       (cleave_compile_options_t){.size = sizeof session->compile_options,
                                  .threads = threads == 0 ? cleave_threads_available() : threads,
@@ -101,12 +96,8 @@ static cleave_status_t set_options(cleave_session_t *session, cleave_context_t *
   if (session->compile_options.threads > 1) {
     cleave_contention_retain();
   }
-  if (known >=
-      offsetof(cleave_session_options_t, backend_option_count) + sizeof options->backend_option_count) {
-    return cleave_backend_option_table_build(context, options->backend_options, options->backend_option_count,
-                                             &session->arena, &session->options, error);
-  }
-  return CLEAVE_OK;
+  return cleave_backend_option_table_build(context, options.backend_options, options.backend_option_count,
+                                           &session->arena, &session->options, error);
 }
 
 /* What a session is made of. */

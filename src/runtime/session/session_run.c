@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "runtime/build/session_internal.h"
 #include "system/clock.h"
 
@@ -42,6 +43,7 @@ cleave_status_t cleave_session_set_input(cleave_session_t *session, uint32_t ind
   }
   uint32_t slot_index = session->input_slots[index];
   cleave_slot_t *slot = &session->slots.items[slot_index];
+  CLEAVE_TRY(cleave_list_check("dims", tensor->dims, tensor->rank > 0 ? (size_t)tensor->rank : 0, error));
   if (tensor->dtype != slot->view.dtype || !same_shape(tensor, &slot->view)) {
     return fail_input_type(session, index, &slot->view, tensor, error);
   }

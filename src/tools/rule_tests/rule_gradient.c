@@ -187,7 +187,7 @@ static cleave_status_t open_session(comparison_t *comparison, int32_t threads, c
     uint32_t output = CLEAVE_INDEX_NONE; /* the last of that name: of the highest order */
     const cleave_model_t *model = comparison->models[comparison->model_count - 1];
     for (uint32_t o = 0; o < cleave_model_output_count(model); o++) {
-      cleave_port_t port;
+      cleave_port_t port = {.size = sizeof port};
       CLEAVE_TRY(cleave_model_output(model, o, &port, error));
       output = strcmp(port.name, name) == 0 ? o : output;
     }

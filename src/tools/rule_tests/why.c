@@ -4,6 +4,7 @@
 #include "tools/rule_tests/why.h"
 
 #include "backend/program/supports.h"
+#include "base/sized.h"
 #include "runtime/model/bind.h"
 #include "runtime/model/gradient_rules.h"
 #include "runtime/model/model.h"
@@ -94,23 +95,20 @@ cleanup:
 cleave_status_t cleave_model_why(cleave_model_t *model, const cleave_partition_request_t *request,
                                  const cleave_why_options_t *options, char **out_text,
                                  cleave_error_t *error) {
-  static const cleave_why_options_t plain = {.size = sizeof plain};
+  cleave_why_options_t asked = {.size = sizeof asked};
+  cleave_partition_request_t rules;
   cleave_plan_t *plan = NULL;
   cleave_text_t text = {0};
-  options = options == NULL ? &plain : options;
-  cleave_why_question_t question = {.nodes = &options->node,
-                                    .node_count = options->node != NULL,
-                                    .rules = &options->rule,
-                                    .rule_count = options->rule != NULL};
   cleave_status_t status = CLEAVE_OK;
   *out_text = NULL;
-  if (options->size < sizeof *options) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "the options of cleave_model_why have %zu bytes, expected %zu", options->size,
-                            sizeof *options);
-  }
-  CLEAVE_TRY_CLEANUP(cleave_model_partition(model, request, &plan, error));
-  CLEAVE_TRY_CLEANUP(answer(request, plan, &question, options->format, &text, error));
+  CLEAVE_TRY(CLEAVE_SIZED_IN(cleave_why_options_t, options, &asked, error));
+  CLEAVE_TRY(cleave_partition_request_read(request, &rules, error));
+  cleave_why_question_t question = {.nodes = &asked.node,
+                                    .node_count = asked.node != NULL,
+                                    .rules = &asked.rule,
+                                    .rule_count = asked.rule != NULL};
+  CLEAVE_TRY_CLEANUP(cleave_model_partition(model, &rules, &plan, error));
+  CLEAVE_TRY_CLEANUP(answer(&rules, plan, &question, asked.format, &text, error));
   *out_text = cleave_copy_text(cleave_text_get(&text), text.length);
   status = *out_text == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
 cleanup:

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "backend/program/program_cache.h"
+#include "base/sized.h"
 #include "partition/plan_diff/plan_diff.h"
 #include "runtime/model/model.h"
 #include "system/clock.h"
@@ -88,8 +89,8 @@ static cleave_status_t copy_request(cleave_rules_watch_t *watch, const cleave_pa
 static cleave_status_t copy_inputs(cleave_rules_watch_t *watch, const cleave_rules_watch_options_t *options,
                                    cleave_error_t *error) {
   cleave_arena_t *arena = &watch->arena;
-  size_t count = options == NULL ? 0 : options->input_count;
-  const cleave_tensor_view_t *const *inputs = options == NULL ? NULL : options->inputs;
+  size_t count = options->input_count;
+  const cleave_tensor_view_t *const *inputs = options->inputs;
   cleave_tensor_view_t *views = cleave_arena_allocate(arena, count, sizeof *views);
   watch->inputs = cleave_arena_allocate(arena, count, sizeof *watch->inputs);
   CLEAVE_TRY_MEMORY(views != NULL && watch->inputs != NULL, error);
@@ -106,23 +107,18 @@ static cleave_status_t copy_inputs(cleave_rules_watch_t *watch, const cleave_rul
   return CLEAVE_OK;
 }
 
-/* Callers may know older and shorter structs: a field that is not there is 0. */
 static cleave_status_t copy_options(cleave_rules_watch_t *watch, const cleave_rules_watch_options_t *options,
                                     cleave_error_t *error) {
-  const cleave_session_options_t *session = options == NULL ? NULL : options->session;
-  watch->measure_ms = options == NULL || options->measure_ms == 0 ? MEASURE_MS : options->measure_ms;
-  if (session != NULL) {
-    size_t known = session->size < sizeof *session ? session->size : sizeof *session;
-    memcpy(&watch->session, session, known);
-  }
+  watch->measure_ms = options->measure_ms == 0 ? MEASURE_MS : options->measure_ms;
   watch->session.size = sizeof watch->session;
+  CLEAVE_TRY(CLEAVE_SIZED_IN(cleave_session_options_t, options->session, &watch->session, error));
   if (watch->session.programs != NULL) {
     watch->programs = cleave_program_cache_retain(watch->session.programs);
   } else {
     CLEAVE_TRY(cleave_program_cache_create(&watch->programs, error));
   }
   watch->session.programs = watch->programs;
-  int32_t quiet_ms = options == NULL || options->quiet_ms <= 0 ? QUIET_MS : options->quiet_ms;
+  int32_t quiet_ms = options->quiet_ms <= 0 ? QUIET_MS : options->quiet_ms;
   return cleave_watch_files_create(quiet_ms, &watch->files, error);
 }
 
@@ -284,16 +280,15 @@ cleave_status_t cleave_rules_watch_create_known(cleave_model_t *model,
                                                 const cleave_partition_request_t *request, const bool *known,
                                                 const cleave_rules_watch_options_t *options,
                                                 cleave_rules_watch_t **out_watch, cleave_error_t *error) {
+  cleave_rules_watch_options_t own = {.size = sizeof own};
+  cleave_partition_request_t rules;
   *out_watch = NULL;
-  if (options != NULL && options->size < sizeof *options) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "the options of cleave_rules_watch_create have %zu bytes, expected %zu",
-                            options->size, sizeof *options);
-  }
+  CLEAVE_TRY(CLEAVE_SIZED_IN(cleave_rules_watch_options_t, options, &own, error));
+  CLEAVE_TRY(cleave_partition_request_read(request, &rules, error));
   cleave_rules_watch_t *watch = cleave_allocate_zeroed(1, sizeof *watch);
   CLEAVE_TRY_MEMORY(watch, error);
   watch->model = cleave_model_retain(model);
-  CLEAVE_TRY_OR(start(watch, request, known, options, error), cleave_rules_watch_destroy(watch));
+  CLEAVE_TRY_OR(start(watch, &rules, known, &own, error), cleave_rules_watch_destroy(watch));
   *out_watch = watch;
   return CLEAVE_OK;
 }

@@ -251,11 +251,6 @@ UNIT_TEST(options_of_a_session_reach_the_compiler) {
   c = make_case(&options);
   check_answer("options", "device 0");
   session_case_deinit(&c);
-  options.size = offsetof(cleave_session_options_t, backend_options); /* of an older caller */
-  options.backend_option_count = 4;
-  c = make_case(&options);
-  check_answer("options", "device 0");
-  session_case_deinit(&c);
 }
 
 UNIT_TEST(programs_with_other_options_devices_or_settings_are_not_shared) {

@@ -104,7 +104,7 @@ UNIT_TEST(two_contexts_call_different_libraries_by_the_same_name) {
   unit_ok(cleave_backend_load(second, SHIPPED("template"), "mine", e));
   for (uint32_t k = 0; k < 2; k++) {
     cleave_context_t *context = k == 0 ? first : second;
-    cleave_backend_info_t info;
+    cleave_backend_info_t info = {.size = sizeof info};
     unit_ok(cleave_backend_describe(context, cleave_backend_count(context) - 1, &info, e));
     ck_assert_str_eq(info.name, "mine");
     ck_assert_ptr_nonnull(strstr(info.path, k == 0 ? "libgood.so" : "libtemplate.so"));
@@ -272,7 +272,7 @@ UNIT_TEST(a_session_may_be_the_last_that_keeps_a_context) {
 
 UNIT_TEST(an_isolated_library_ends_with_its_context) {
   cleave_context_t *context = make_context();
-  cleave_isolation_t isolation;
+  cleave_isolation_t isolation = {.size = sizeof isolation};
   unit_ok(cleave_backend_isolate(context, "good", NULL, e));
   unit_ok(cleave_backend_load(context, LIBRARY("good"), NULL, e));
   unit_ok(cleave_backend_load(NULL, LIBRARY("good"), NULL, e)); /* not in another context */

@@ -71,7 +71,7 @@ UNIT_TEST(a_library_does_not_outlive_a_process_that_is_killed) {
   ck_assert_int_eq(pipe(ends), 0);
   pid_t parent = fork();
   if (parent == 0) {
-    cleave_isolation_t isolation = {.process = -1};
+    cleave_isolation_t isolation = {.size = sizeof isolation};
     if (cleave_backend_load_isolated(NULL, ISOLATE_HOSTILE("hang_run"), NULL, NULL, NULL) == CLEAVE_OK &&
         cleave_backend_isolation(NULL, "hang_run", &isolation, NULL) == CLEAVE_OK) {
       ssize_t written = write(ends[1], &isolation.process, sizeof isolation.process);

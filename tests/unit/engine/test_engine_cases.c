@@ -38,7 +38,8 @@ ENGINE_TEST(five_variables_are_read_or_written_in_every_way) {
   for (unsigned mask = 0; mask < 32; mask++) {
     cleave_variable_t *reads[5];
     cleave_variable_t *writes[5];
-    cleave_operation_info_t info = {.run = add_up, .self = &splits[mask], .reads = reads, .writes = writes};
+    cleave_operation_info_t info = {
+        .size = sizeof info, .run = add_up, .self = &splits[mask], .reads = reads, .writes = writes};
     splits[mask] = (split_t){values, mask};
     for (int k = 0; k < 5; k++) {
       bool is_written = (mask >> k & 1U) != 0;

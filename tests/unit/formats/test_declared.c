@@ -37,7 +37,7 @@ static void expect_dims(const cleave_port_t *port, int32_t rank, const int64_t *
 }
 
 static void expect_output(const cleave_model_t *model, int32_t rank, const int64_t *dims) {
-  cleave_port_t port;
+  cleave_port_t port = {.size = sizeof port};
   unit_ok(cleave_model_output(model, 0, &port, e));
   expect_dims(&port, rank, dims);
 }
@@ -82,7 +82,7 @@ UNIT_TEST(a_declared_size_does_not_close_an_open_one) {
 /* The only hint at the shapes is at the end: it goes back to the inputs. */
 UNIT_TEST(a_declared_shape_is_a_fact_where_nothing_else_is) {
   onnx_builder_t b = relu(NULL, "2 3");
-  cleave_port_t port;
+  cleave_port_t port = {.size = sizeof port};
   cleave_model_t *model = opened(&b, (cleave_model_load_options_t){0});
   expect_output(model, 2, (int64_t[]){2, 3});
   unit_ok(cleave_model_input(model, 0, &port, e));
@@ -202,7 +202,7 @@ UNIT_TEST(an_input_with_an_initializer_can_be_opened) {
 UNIT_TEST(an_opened_input_has_the_shape_that_it_is_declared_with) {
   onnx_builder_t b = with_default(8, "M");
   const char *names[] = {"w"};
-  cleave_port_t port;
+  cleave_port_t port = {.size = sizeof port};
   cleave_model_t *model =
       opened(&b, (cleave_model_load_options_t){.open_inputs = names, .open_input_count = 1});
   cleave_tensor_view_t inputs[2] = {floats((float[]){7}, (int64_t[]){1}),

@@ -105,7 +105,7 @@ UNIT_TEST(convolutions_in_float64_run_on_cpu) {
   rule_case_t c = rule_case_create(&request);
   ck_assert_uint_eq(c.plan->fusion_count, 0);
   ck_assert_uint_eq(c.plan->region_count, 0);
-  cleave_port_t port;
+  cleave_port_t port = {.size = sizeof port};
   unit_ok(cleave_model_output(c.model, 0, &port, e));
   ck_assert_int_eq(port.tensor.dtype, CLEAVE_DTYPE_F64);
   rule_case_check_values(&c, 0.0);

@@ -200,7 +200,7 @@ UNIT_TEST(a_library_compiles_from_text) {
 }
 
 UNIT_TEST(backends_describe_themselves) {
-  cleave_backend_info_t info;
+  cleave_backend_info_t info = {.size = sizeof info};
   unit_ok(cleave_backend_load(NULL, CLEAVE_BINARY_DIR "/tests/accelerators/libjson.so", "mine", e));
   bool found = false;
   for (uint32_t k = 0; k < cleave_backend_count(NULL); k++) {

@@ -107,7 +107,7 @@ UNIT_TEST(a_model_runs_from_file_to_numbers) {
 
 UNIT_TEST(a_model_tells_its_inputs_and_outputs) {
   cleave_model_t *model = NULL;
-  cleave_port_t port;
+  cleave_port_t port = {.size = sizeof port};
   unit_ok(cleave_model_load(NULL, model_path(), NULL, &model, e));
   ck_assert_uint_eq(cleave_model_input_count(model), 1);
   ck_assert_uint_eq(cleave_model_output_count(model), 2);
@@ -131,7 +131,7 @@ UNIT_TEST(a_model_tells_its_inputs_and_outputs) {
 UNIT_TEST(a_bound_model_knows_all_sizes_and_outlives_the_one_it_came_from) {
   cleave_model_t *model = NULL;
   cleave_model_t *bound = NULL;
-  cleave_port_t port;
+  cleave_port_t port = {.size = sizeof port};
   cleave_tensor_view_t view = input_view();
   const cleave_tensor_view_t *views[1] = {&view};
   unit_ok(cleave_model_load(NULL, model_path(), NULL, &model, e));

@@ -50,7 +50,7 @@ enum { MAX_ELEMENTS = 64 };
 
 /* The constant as it is, times a factor. `data` has room for MAX_ELEMENTS. */
 static cleave_tensor_view_t scaled(const cleave_model_t *model, const char *name, float factor, float *data) {
-  cleave_port_t port = {0};
+  cleave_port_t port = {.size = sizeof port};
   uint32_t index = 0;
   do {
     unit_ok(cleave_model_constant(model, index++, &port, e));
@@ -363,7 +363,7 @@ UNIT_TEST(names_and_types_that_are_not_the_models_are_refused) {
   cleave_model_t *result = NULL;
   unit_fails(cleave_model_set_constants(model, names, views, 2, &result, e), CLEAVE_ERROR_INVALID_ARGUMENT,
              "constant 'first_mean' is given twice");
-  cleave_port_t port;
+  cleave_port_t port = {.size = sizeof port};
   unit_fails_with(cleave_model_constant(model, cleave_model_constant_count(model), &port, e),
                   CLEAVE_ERROR_INVALID_ARGUMENT, "the model has");
   cleave_model_release(model);

@@ -99,7 +99,7 @@ UNIT_TEST(a_bound_model_stays_bound_and_outlives_the_one_it_was_made_of) {
   cleave_model_t *model = load();
   cleave_model_t *bound = NULL;
   cleave_model_t *gradient = NULL;
-  cleave_port_t port;
+  cleave_port_t port = {.size = sizeof port};
   static const char *const name = "x";
   float found[6];
   unit_ok(cleave_model_bind(model, &inputs, 1, &bound, e));

@@ -96,7 +96,7 @@ UNIT_TEST(what_is_computed_again_has_the_same_bits_and_needs_less_memory) {
   size_t before = cleave_session_memory(expected).values_bytes;
   double flops = 0.0;
   for (size_t k = 0; k < sizeof shares / sizeof shares[0]; k++) {
-    cleave_recompute_report_t report = {0};
+    cleave_recompute_report_t report = {.size = sizeof report};
     cleave_model_t *again = differentiate(model, shares[k], &report);
     cleave_session_t *session = run(again, NULL);
     expect_equal(session, expected, cleave_model_output_count(kept));

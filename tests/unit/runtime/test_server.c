@@ -239,7 +239,7 @@ UNIT_TEST(requests_of_the_wrong_shape_are_refused) {
   cleave_server_t *server = NULL;
   float numbers[4] = {0};
   unit_ok(cleave_server_create(model, NULL, NULL, 0, NULL, &server, e));
-  cleave_port_t port;
+  cleave_port_t port = {.size = sizeof port};
   unit_ok(cleave_server_output(server, 0, &port, e));
   ck_assert_str_eq(port.name, "y");
   ck_assert_int_eq(port.tensor.dims[1], 2);

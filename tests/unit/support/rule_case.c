@@ -186,7 +186,7 @@ static void make_feed(const cleave_model_t *model, feed_t *feed) {
   feed->count = cleave_model_input_count(model);
   ck_assert_uint_le(feed->count, MAX_PORTS);
   for (uint32_t k = 0; k < feed->count; k++) {
-    cleave_port_t port;
+    cleave_port_t port = {.size = sizeof port};
     unit_ok(cleave_model_input(model, k, &port, e));
     unit_ok(
         cleave_tensor_create(port.tensor.dtype, port.tensor.rank, port.tensor.dims, &feed->tensors[k], e));
@@ -262,8 +262,8 @@ static cleave_model_t *export_and_import(const rule_case_t *c) {
 }
 
 static void compare_ports(const cleave_model_t *a, const cleave_model_t *b) {
-  cleave_port_t x;
-  cleave_port_t y;
+  cleave_port_t x = {.size = sizeof x};
+  cleave_port_t y = {.size = sizeof y};
   ck_assert_uint_eq(cleave_model_input_count(a), cleave_model_input_count(b));
   ck_assert_uint_eq(cleave_model_output_count(a), cleave_model_output_count(b));
   for (uint32_t k = 0; k < cleave_model_input_count(a); k++) {

@@ -92,7 +92,7 @@ static void train(answer_t wanted, double *losses, cleave_status_t status, const
   cleave_model_t *model = train_case_model(model_text);
   cleave_samples_t *samples = make_samples();
   cleave_trainer_t *trainer = NULL;
-  cleave_train_options_t options;
+  cleave_train_options_t options = {.size = sizeof options};
   cleave_train_defaults(&options);
   options.loss = "mse";
   options.rate = 0.1;
@@ -105,7 +105,7 @@ static void train(answer_t wanted, double *losses, cleave_status_t status, const
     unit_fails_with(cleave_trainer_create(model, samples, &options, &trainer, e), status, text);
   } else {
     trainer = train_case_start(model, samples, &options);
-    cleave_train_backward_report_t report;
+    cleave_train_backward_report_t report = {.size = sizeof report};
     cleave_trainer_backward(trainer, &report);
     ck_assert_str_eq(report.reason == NULL ? "" : report.reason, text);
     ck_assert_uint_eq(report.by_backends, wanted == REAL && asked > 0 ? 1 : 0);

@@ -45,6 +45,8 @@ static void train(const cleave_communicator_t *communicator, void *context) {
   cleave_train_options_t options = job->options;
   int32_t rank = communicator == NULL ? 0 : communicator->rank;
   options.communicator = communicator;
+  job->evaluation[rank].size = sizeof job->evaluation[rank];
+  job->communication[rank].size = sizeof job->communication[rank];
   cleave_trainer_t *trainer = train_case_start(job->model, job->samples, &options);
   for (int k = 0; k < STEPS; k++) {
     if (job->checkpoint != NULL && k == STEPS / 2) {
@@ -55,10 +57,11 @@ static void train(const cleave_communicator_t *communicator, void *context) {
       trainer = train_case_start(job->model, job->samples, &options);
       unit_ok(cleave_trainer_resume(trainer, job->checkpoint, e));
       ck_assert_int_eq(cleave_trainer_steps_done(trainer), k);
-      cleave_train_step_t before;
+      cleave_train_step_t before = {.size = sizeof before};
       unit_ok(cleave_trainer_history(trainer, k - 1, &before, e));
       ck_assert(before.loss == job->steps[rank][k - 1].loss);
     }
+    job->steps[rank][k].size = sizeof job->steps[rank][k];
     unit_ok(cleave_trainer_step(trainer, &job->steps[rank][k], e));
   }
   job->weights[rank][0] = train_case_constant(trainer, "shared", 7);
@@ -105,6 +108,7 @@ static void compare(const job_t *together, const job_t *alone, int32_t ranks) {
 
 static job_t start_job(const char *name) {
   job_t job = {.model = train_case_model(network), .samples = network_samples(name)};
+  job.options.size = sizeof job.options;
   cleave_train_defaults(&job.options);
   job.options.loss = "cross_entropy";
   job.options.rate = 0.05;
@@ -172,8 +176,8 @@ typedef struct norm_job {
 
 static void train_norm(const cleave_communicator_t *communicator, void *context) {
   norm_job_t *job = context;
-  cleave_train_options_t options;
-  cleave_train_step_t step;
+  cleave_train_options_t options = {.size = sizeof options};
+  cleave_train_step_t step = {.size = sizeof step};
   cleave_train_defaults(&options);
   options.loss = "mse";
   options.rate = 0.1;

@@ -51,7 +51,7 @@ static cleave_samples_t *network_samples(void) {
 
 /* The scale is so large that the first gradients overflow float16, and doubles after three good steps. */
 static cleave_train_options_t half_options(void) {
-  cleave_train_options_t options;
+  cleave_train_options_t options = {.size = sizeof options};
   cleave_train_defaults(&options);
   options.loss = "mse";
   options.optimizer = CLEAVE_OPTIMIZER_ADAM;
@@ -65,7 +65,7 @@ static cleave_train_options_t half_options(void) {
 }
 
 static cleave_train_options_t network_options(void) {
-  cleave_train_options_t options;
+  cleave_train_options_t options = {.size = sizeof options};
   cleave_train_defaults(&options);
   options.loss = "cross_entropy";
   options.optimizer = CLEAVE_OPTIMIZER_MOMENTUM;
@@ -87,7 +87,7 @@ UNIT_TEST(steps_that_overflow_are_skipped_and_the_scale_follows) {
   int skipped = 0;
   int doubled = 0;
   for (int k = 0; k < STEPS; k++) {
-    cleave_train_step_t step;
+    cleave_train_step_t step = {.size = sizeof step};
     unit_ok(cleave_trainer_step(trainer, &step, e));
     double now = train_case_constant(trainer, "w", 0);
     ck_assert_msg(step.loss_scale == scale, "step %d: scale %g, expected %g", k, step.loss_scale, scale);
@@ -116,8 +116,8 @@ UNIT_TEST(steps_that_are_not_skipped_are_those_of_float32) {
   cleave_trainer_t *high = train_case_start(models[1], samples, &options);
   int done = 0;
   for (int k = 0; k < STEPS; k++) {
-    cleave_train_step_t step;
-    cleave_train_step_t same;
+    cleave_train_step_t step = {.size = sizeof step};
+    cleave_train_step_t same = {.size = sizeof same};
     unit_ok(cleave_trainer_step(low, &step, e));
     if (step.is_skipped) {
       continue;
@@ -162,7 +162,7 @@ UNIT_TEST(a_run_with_skipped_steps_goes_on_to_the_bit) {
     ck_assert_mem_eq(parts, whole, sizeof whole);
     ck_assert(train_case_constant(trainer, "w", 1) == weight);
     for (int64_t k = 0; k < cut; k++) { /* the history knows the scale of each step */
-      cleave_train_step_t step;
+      cleave_train_step_t step = {.size = sizeof step};
       unit_ok(cleave_trainer_history(trainer, k, &step, e));
       ck_assert(step.loss_scale < options.loss_scale || k == 0);
     }
@@ -190,7 +190,7 @@ UNIT_TEST(a_scale_that_overflows_nothing_changes_no_bit) {
   double plain[NETWORK_STEPS];
   double scaled[NETWORK_STEPS];
   char reason[300];
-  cleave_train_precision_report_t report;
+  cleave_train_precision_report_t report = {.size = sizeof report};
   cleave_train_options_t options = network_options();
   run_network(&options, plain, &report, reason, sizeof reason);
   ck_assert_int_eq(report.precision, CLEAVE_TRAIN_FLOAT32);
@@ -209,7 +209,7 @@ UNIT_TEST(regions_in_bfloat16_are_close_to_float32) {
   double high[NETWORK_STEPS];
   double low[NETWORK_STEPS];
   char reason[300];
-  cleave_train_precision_report_t report;
+  cleave_train_precision_report_t report = {.size = sizeof report};
   const cleave_rule_source_t source = {.path = "onednn"};
   const cleave_partition_request_t request = {.size = sizeof request, .sources = &source, .source_count = 1};
   cleave_train_options_t options = network_options();

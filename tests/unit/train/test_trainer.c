@@ -62,7 +62,7 @@ static void check_linear(const cleave_train_options_t *options) {
   double m[2] = {0, 0};
   double v[2] = {0, 0};
   for (int k = 0; k < STEPS; k++) {
-    cleave_train_step_t step;
+    cleave_train_step_t step = {.size = sizeof step};
     unit_ok(cleave_trainer_step(trainer, &step, e));
     update(options, k, step.rate, w, m, v);
     for (int i = 0; i < 2; i++) {
@@ -71,15 +71,23 @@ static void check_linear(const cleave_train_options_t *options) {
                     w[i]);
     }
   }
-  cleave_train_step_t beyond;
+  cleave_train_step_t beyond = {.size = sizeof beyond};
   unit_fails(cleave_trainer_step(trainer, &beyond, e), CLEAVE_ERROR_INVALID_ARGUMENT, "all 5 steps are done");
+  cleave_train_step_t unsized = {0};
+  unit_fails_with(cleave_trainer_history(trainer, 0, &unsized, e), CLEAVE_ERROR_INVALID_ARGUMENT,
+                  "cleave_train_step_t: expected a size of at least");
+  uint32_t parts = cleave_trainer_part_count(trainer);
+  ck_assert_ptr_nonnull(cleave_trainer_part_plan(trainer, parts - 1));
+  ck_assert_ptr_null(cleave_trainer_part_plan(trainer, parts));
+  ck_assert_ptr_null(cleave_trainer_part_model(trainer, parts));
+  ck_assert_ptr_null(cleave_trainer_part_session(trainer, parts));
   cleave_trainer_destroy(trainer);
   cleave_samples_destroy(samples);
   cleave_model_release(model);
 }
 
 static cleave_train_options_t linear_options(cleave_optimizer_t optimizer) {
-  cleave_train_options_t options;
+  cleave_train_options_t options = {.size = sizeof options};
   cleave_train_defaults(&options);
   options.loss = "mse";
   options.optimizer = optimizer;
@@ -120,8 +128,8 @@ UNIT_TEST(rates_follow_the_schedules) {
     options.final_rate = 0.01;
     cleave_trainer_t *trainer = train_case_start(model, samples, &options);
     for (int k = 0; k < STEPS; k++) {
-      cleave_train_step_t step;
-      cleave_train_step_t again;
+      cleave_train_step_t step = {.size = sizeof step};
+      cleave_train_step_t again = {.size = sizeof again};
       unit_ok(cleave_trainer_step(trainer, &step, e));
       ck_assert_msg(fabs(step.rate - expected[schedule][k]) < 1e-15, "schedule %d, step %d: %g", schedule, k,
                     step.rate);
@@ -159,7 +167,7 @@ static cleave_samples_t *network_samples(void) {
 }
 
 static cleave_train_options_t network_options(void) {
-  cleave_train_options_t options;
+  cleave_train_options_t options = {.size = sizeof options};
   cleave_train_defaults(&options);
   options.loss = "cross_entropy";
   options.optimizer = CLEAVE_OPTIMIZER_ADAM;
@@ -318,7 +326,7 @@ UNIT_TEST(evaluation_is_that_of_the_exported_model) {
   cleave_train_options_t options = network_options();
   cleave_trainer_t *trainer = train_case_start(model, samples, &options);
   train_case_steps(trainer, NETWORK_STEPS, losses);
-  cleave_evaluation_t evaluation;
+  cleave_evaluation_t evaluation = {.size = sizeof evaluation};
   unit_ok(cleave_trainer_evaluate(trainer, samples, &evaluation, e));
   double sum = 0.0;
   int right = 0;

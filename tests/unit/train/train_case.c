@@ -65,7 +65,7 @@ cleave_trainer_t *train_case_start(cleave_model_t *model, const cleave_samples_t
 
 void train_case_steps(cleave_trainer_t *trainer, int64_t count, double *losses) {
   for (int64_t k = 0; k < count; k++) {
-    cleave_train_step_t step;
+    cleave_train_step_t step = {.size = sizeof step};
     unit_ok(cleave_trainer_step(trainer, &step, e));
     losses[k] = step.loss;
   }
@@ -77,7 +77,7 @@ double train_case_constant(const cleave_trainer_t *trainer, const char *name, in
   bool is_found = false;
   unit_ok(cleave_trainer_model(trainer, &model, e));
   for (uint32_t k = 0; k < cleave_model_constant_count(model); k++) {
-    cleave_port_t port;
+    cleave_port_t port = {.size = sizeof port};
     unit_ok(cleave_model_constant(model, k, &port, e));
     if (strcmp(port.name, name) == 0) {
       is_found = true;
