@@ -34,7 +34,34 @@ cmake -G Ninja -S "$source/examples/embed" -B "$folder/build" -DCMAKE_PREFIX_PAT
 cmake --build "$folder/build" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
 "$folder/build/embed" "$model"
 "$folder/build/tour"
-# The header alone: found without what libcleave itself needs, by a project in C or in C++.
+# A project in C++ alone, and paths that are of this machine only.
+if command -v "${CXX:-c++}" >/dev/null; then
+  mkdir -p "$folder/plus"
+  cat >"$folder/plus/CMakeLists.txt" <<CMAKE
+cmake_minimum_required(VERSION 3.25)
+project(plus LANGUAGES CXX)
+find_package(cleave REQUIRED)
+add_executable(plus plus.cpp)
+target_link_libraries(plus PRIVATE cleave::cleave)
+CMAKE
+  cat >"$folder/plus/plus.cpp" <<'CPP'
+#include <cleave/cleave.h>
+int main(int, char **argv) {
+  cleave_model_t *model = nullptr;
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  cleave_status_t status = cleave_model_load(nullptr, argv[1], nullptr, &model, &error);
+  cleave_model_release(model);
+  return status;
+}
+CPP
+  cmake -G Ninja -S "$folder/plus" -B "$folder/plus/build" -DCMAKE_PREFIX_PATH="$folder/prefix" >"$folder/log" 2>&1 ||
+    { cat "$folder/log"; exit 1; }
+  cmake --build "$folder/plus/build" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
+  "$folder/plus/build/plus" "$model"
+fi
+grep -n '/lib\(gomp\|omp\|pthread\)[.]' "$folder"/prefix/lib*/cmake/cleave/cleaveTargets.cmake &&
+  { echo "cleaveTargets.cmake names libraries by their paths on this machine"; exit 1; }
+# The header alone: found without what libcleave itself needs, by a project in C or in C++. The library is not.
 for language in C CXX; do
   [ "$language" = C ] || command -v "${CXX:-c++}" >/dev/null || continue
   mkdir -p "$folder/alone_$language"
@@ -44,9 +71,9 @@ project(alone LANGUAGES $language)
 foreach(package PkgConfig Threads OpenMP)
   set(CMAKE_DISABLE_FIND_PACKAGE_\${package} TRUE)
 endforeach()
-find_package(cleave REQUIRED)
-if(TARGET cleave::cleave)
-  message(FATAL_ERROR "cleave::cleave is there without what it needs")
+find_package(cleave REQUIRED COMPONENTS backend)
+if(library)
+  find_package(cleave REQUIRED)
 endif()
 set_source_files_properties($source/backends/template/template.c PROPERTIES LANGUAGE $language)
 add_library(alone MODULE $source/backends/template/template.c)
@@ -55,6 +82,10 @@ CMAKE
   cmake -G Ninja -S "$folder/alone_$language" -B "$folder/alone_$language/build" -DCMAKE_PREFIX_PATH="$folder/prefix" \
     >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
   cmake --build "$folder/alone_$language/build" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
+  case $(find "$folder/prefix" -name 'libcleave.*') in *.so*) continue ;; esac
+  cmake -S "$folder/alone_$language" -B "$folder/alone_$language/build" -Dlibrary=ON >"$folder/log" 2>&1 &&
+    { echo "cleave::cleave is found without what it needs"; exit 1; }
+  tr -s '\n ' '  ' <"$folder/log" | grep -q "cleave::cleave needs Threads, lua5.4, jansson" || { cat "$folder/log"; exit 1; }
 done
 # What it exports, and what a program that links it may call its own.
 library=$(find "$folder/prefix" -name 'libcleave.a' -o -name 'libcleave.so' | head -n 1)
