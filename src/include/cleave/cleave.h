@@ -451,7 +451,9 @@ CLEAVE_MUST_USE cleave_status_t cleave_session_set_input(cleave_session_t *sessi
 CLEAVE_MUST_USE cleave_status_t cleave_session_run(cleave_session_t *session, cleave_error_t *error);
 
 /* Output `index` of the last run: memory of the session (or of an input, if the model hands it through),
- * valid until the next run; or the user's own, if cleave_session_set_output gave it. */
+ * valid until the next run; or the user's own, if cleave_session_set_output gave it.
+ * CLEAVE_ERROR_INVALID_ARGUMENT: the last run failed or there was none, its request is NONE, or no run has
+ * come since cleave_session_set_output. */
 CLEAVE_MUST_USE cleave_status_t cleave_session_output(const cleave_session_t *session, uint32_t index,
                                                       cleave_tensor_view_t *out_tensor,
                                                       cleave_error_t *error);

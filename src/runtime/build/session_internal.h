@@ -170,6 +170,7 @@ typedef struct cleave_output {
   bool is_direct;  /* the step that computes the output writes there, adding if it is asked to */
   cleave_tensor_view_t view;
   int64_t dims[CLEAVE_MAX_RANK];
+  uint64_t set_at; /* number of the run before memory and request were set last: only later ones count */
 } cleave_output_t;
 
 /* An output that is an input of the next run (session_state.c). */

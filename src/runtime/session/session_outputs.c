@@ -267,6 +267,7 @@ cleave_status_t cleave_session_set_output(cleave_session_t *session, uint32_t in
                               "output %u feeds an input: its memory is set", (unsigned)index);
     }
   }
+  session->outputs[index].set_at = session->run_number;
   return set_output(session, index, tensor, request, error);
 }
 cleave_status_t cleave_session_write_output(cleave_session_t *session, uint32_t index,
@@ -370,6 +371,10 @@ cleave_status_t cleave_session_output(const cleave_session_t *session, uint32_t 
   if (output->request == CLEAVE_REQUEST_NONE) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "output %u: its request is 'none'",
                             (unsigned)index);
+  }
+  if (output->set_at == session->run_number) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "output %u: no run has written it since its memory was set", (unsigned)index);
   }
   *out_tensor = session->slots.items[output->slot].view;
   if (output->has_memory) {

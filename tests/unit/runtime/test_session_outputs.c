@@ -283,6 +283,28 @@ UNIT_TEST(a_backend_that_adds_is_asked_to_and_the_session_adds_for_others) {
   device_case_deinit(&c);
 }
 
+UNIT_TEST(an_output_is_of_the_last_run_not_of_one_before_it_was_set) {
+  _Alignas(64) float memory[4] = {77.0f};
+  cleave_tensor_view_t output;
+  session_case_t c = from_text("a = Neg(x); b = Exp(x); -> a, b");
+  session_case_run(&c);
+  set(&c, 0, NULL, CLEAVE_REQUEST_NONE);
+  session_case_run(&c);
+  set(&c, 0, NULL, CLEAVE_REQUEST_WRITE);
+  unit_fails(cleave_session_output(c.session, 0, &output, e), CLEAVE_ERROR_INVALID_ARGUMENT,
+             "output 0: no run has written it since its memory was set");
+  unit_ok(cleave_session_output(c.session, 1, &output, e));
+  session_case_run(&c);
+  unit_ok(cleave_session_output(c.session, 0, &output, e));
+  set(&c, 0, memory, CLEAVE_REQUEST_WRITE);
+  unit_fails(cleave_session_output(c.session, 0, &output, e), CLEAVE_ERROR_INVALID_ARGUMENT,
+             "output 0: no run has written it since its memory was set");
+  session_case_run(&c);
+  unit_ok(cleave_session_output(c.session, 0, &output, e));
+  ck_assert_ptr_eq(output.data, memory);
+  session_case_deinit(&c);
+}
+
 // ---- outputs that nobody wants ----
 
 UNIT_TEST(what_is_computed_for_an_unwanted_output_alone_is_left_out) {
