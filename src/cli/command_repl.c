@@ -200,4 +200,4 @@ CLEAVE_COMMAND_DEFINE(
     "ask why. help() lists the words. Without one: Lua with arrays in nd, where each operator is a function\n"
     "and runs at once; it is trusted, and may read and write files, as 'cleave script' may.\n"
     "Lines come from the terminal, or from a pipe.",
-    .max_operands = 1, .makes_sessions = true)
+    .max_operands = 1, .makes_sessions = true, .may_exit = true)

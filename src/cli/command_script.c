@@ -26,4 +26,4 @@ CLEAVE_COMMAND_DEFINE(
     "nd.array and nd.load for arrays, nd.hybrid for functions that are compiled by rules. Operators run\n"
     "beside the program until it looks at a result. The same at a prompt is 'cleave repl' without a model.\n"
     "The program is trusted, unlike rule files: it may read and write files and start other programs.",
-    .min_operands = 1, .max_operands = SIZE_MAX, .makes_sessions = true)
+    .min_operands = 1, .max_operands = SIZE_MAX, .makes_sessions = true, .may_exit = true)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/common/arguments.h"
 #include "cli/common/output.h"
@@ -61,6 +62,22 @@ static int fail_unknown(const char *name) {
   return CLEAVE_EXIT_USAGE;
 }
 
+/* Where a command is at work that nothing but itself may end: not in processes that libraries fork. 0:
+ * nowhere.
+ */
+static pid_t working_process;
+
+/* Whoever looks at the exit status is to know that a library ended the command half-way. */
+static void end_early(void) {
+  if (working_process != getpid()) {
+    return;
+  }
+  (void)fflush(stdout);
+  cleave_output_progress_end();
+  cleave_print_error("cleave: a library ended this process before the command was done; see --isolate\n");
+  _exit(CLEAVE_EXIT_FAILURE);
+}
+
 int main(int argc, char **argv) {
   if (argc < 2) {
     cleave_print_error("cleave: expected a command; see 'cleave --help'\n");
@@ -83,7 +100,10 @@ int main(int argc, char **argv) {
   cleave_arguments_t arguments = {.command = command,
                                   .count = wants_help ? 1 : argc - 2,
                                   .texts = wants_help ? help_arguments : argv + 2};
+  working_process = command->may_exit ? 0 : getpid();
+  (void)atexit(end_early);
   int status = command->run(&arguments);
+  working_process = 0;
   cleave_arguments_free(&arguments);
   if (fflush(stdout) != 0 || ferror(stdout)) {
     cleave_print_error("cleave %s: the output could not be written\n", command->name);

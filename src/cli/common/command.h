@@ -20,6 +20,7 @@ typedef struct cleave_command {
   size_t min_operands;
   size_t max_operands; /* 0: as many as min_operands */
   bool makes_sessions; /* it also has the options of sessions (cli/common/common.h) */
+  bool may_exit;       /* programs that it runs may end it: os.exit of Lua */
   /* Parses its arguments (cli/common/arguments.h), and does what they say. Returns the exit status. */
   int (*run)(struct cleave_arguments *arguments);
 } cleave_command_t;

@@ -131,6 +131,9 @@ refuse "a failure in this process" "on fails: the device is too hot" "$program" 
 check "a failure in this process, falling back" 0 "all outputs match" "$program" run model.lua $fails --fallback
 also "a failure in this process, falling back" "runs on cpu from run 1 on, not on fails: the device is too hot"
 
+# A library in this process that ends it, as if all were well.
+refuse "an exit in this process" "a library ended this process before the command was done" run exit_run
+
 # Accelerators that ship.
 accelerators=$build/accelerators
 while read -r library backend; do
