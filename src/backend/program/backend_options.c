@@ -21,10 +21,9 @@ cleave_status_t cleave_backend_check_device(const cleave_backend_handle_t *handl
                           (unsigned)count, count == 1 ? "" : "s", (unsigned long long)device);
 }
 
-cleave_status_t cleave_backend_read_device(const cleave_backend_handle_t *handle, const char *text,
-                                           uint32_t *out_device, cleave_error_t *error) {
+static cleave_status_t parse_device(const char *text, uint64_t *out_device, cleave_error_t *error) {
   char *end = NULL;
-  unsigned long long number = strtoull(text, &end, 10);
+  *out_device = strtoull(text, &end, 10);
   if (text[0] < '0' || text[0] > '9' || *end != '\0') {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                             "expected the number of a device, found '%s'", text);
@@ -32,11 +31,34 @@ cleave_status_t cleave_backend_read_device(const cleave_backend_handle_t *handle
   CLEAVE_TRY(cleave_backend_check_device(handle, number, error));
   *out_device = (uint32_t)number;
   return CLEAVE_OK;
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_backend_read_device(const cleave_backend_handle_t *handle, const char *text,
+                                           uint32_t *out_device, cleave_error_t *error) {
+  uint64_t number = 0;
+  CLEAVE_TRY(parse_device(text, &number, error));
 }
 
 cleave_status_t cleave_backend_check_option(const cleave_backend_handle_t *handle, const char *key,
                                             cleave_error_t *error) {
   const cleave_backend_t *backend = handle->backend;
+cleave_status_t cleave_backend_device_of(const cleave_attribute_view_t *attribute, uint32_t *out_device,
+                                         cleave_error_t *error) {
+  cleave_error_t reason = CLEAVE_ERROR_INIT;
+  uint64_t number = (uint64_t)attribute->i;
+  bool is_text = attribute->kind == CLEAVE_ATTRIBUTE_STRING;
+  if (!is_text && (attribute->kind != CLEAVE_ATTRIBUTE_INT || attribute->i < 0)) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "attribute 'device': expected the number of a device");
+  }
+  if (is_text && parse_device(attribute->s, &number, &reason) != CLEAVE_OK) {
+    return cleave_error_set(error, reason.status, "attribute 'device': %s", reason.message);
+  }
+  *out_device = number > CLEAVE_INDEX_NONE ? CLEAVE_INDEX_NONE : (uint32_t)number;
+  return CLEAVE_OK;
+}
+
   cleave_text_t known = {0};
   cleave_nearest_t nearest = {0};
   cleave_nearest_offer(&nearest, key, "device");

@@ -46,6 +46,11 @@ CLEAVE_STATUS cleave_backend_read_device(const cleave_backend_handle_t *handle, 
                                          uint32_t *out_device, cleave_error_t *error);
 
 /* CLEAVE_ERROR_INVALID_ARGUMENT if programs of the backend have no option of this key, with those that
+/* That of the attribute `device` of a region: a number, or a text of its digits, which is all that a
+ * partitioner of a library can attach. Whether the backend has it is not asked. */
+CLEAVE_STATUS cleave_backend_device_of(const cleave_attribute_view_t *attribute, uint32_t *out_device,
+                                       cleave_error_t *error);
+
  * they have. */
 CLEAVE_STATUS cleave_backend_check_option(const cleave_backend_handle_t *handle, const char *key,
                                           cleave_error_t *error);

@@ -37,13 +37,13 @@ static cleave_status_t choose(call_t *call, cleave_error_t *error) {
       .threads = request->threads > 0 ? request->threads : cleave_threads_available()};
   cleave_backend_option_table_apply(&table, request->handle->backend->name, &call->options);
   const cleave_attribute_view_t *device = cleave_view_region_attribute(call->region, "device");
-  if (request->handle->backend->devices != NULL && device != NULL && device->kind == CLEAVE_ATTRIBUTE_INT) {
-    call->options.device = device->i < 0 || device->i > UINT32_MAX ? CLEAVE_INDEX_NONE : (uint32_t)device->i;
-  }
   CLEAVE_TRY(
       cleave_registry_restart(request->handle, error)); /* this region may not be the one that it died of */
   CLEAVE_TRY(cleave_device_acquire(request->handle, call->options.device, &call->device, error));
   call->stage.device = cleave_device_has_memory(call->device) ? call->device : NULL;
+  if (request->handle->backend->devices != NULL && device != NULL) {
+    CLEAVE_TRY(cleave_backend_device_of(device, &call->options.device, error));
+  }
   return CLEAVE_OK;
 }
 

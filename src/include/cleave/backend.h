@@ -513,7 +513,8 @@ typedef struct cleave_custom_partitioner {
   bool (*select_output)(void *selector, uint32_t node, uint32_t output);
   void (*filter)(void *selector, const uint32_t *candidates, uint32_t count, bool *keep); /* may be NULL */
   /* May refuse a region (CLEAVE_ERROR_UNSUPPORTED and why), drop nodes (keep[k] = false), and attach pairs
-   * that the backend sees as attributes of the region: `attach` copies them. May be NULL. */
+   * that the backend sees as attributes of the region: `attach` copies them; cleave itself reads `device`,
+   * the number of the device that the region runs on. May be NULL. */
   cleave_status_t (*review)(void *state, const cleave_region_view_t *region,
                             const cleave_key_value_t *options, uint32_t option_count, bool *keep,
                             void (*attach)(void *context, const char *key, const char *value), void *context,

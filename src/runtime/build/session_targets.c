@@ -57,19 +57,13 @@ cleave_status_t cleave_session_region_target(cleave_session_t *session, const cl
   cleave_compile_options_t options = {.device = 0};
   cleave_backend_option_table_apply(&session->options, region->backend, &options);
   for (uint32_t k = 0; k < region->attribute_count && handle->backend->devices != NULL; k++) {
-    const cleave_attribute_t *attribute = &region->attributes[k];
-    if (strcmp(attribute->name, "device") != 0) {
-      continue;
-    }
-    if (attribute->kind != CLEAVE_ATTRIBUTE_INT || attribute->i < 0 || attribute->i >= UINT32_MAX) {
-      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                              "region '%s': attribute 'device' is not the number of a device of '%s'",
-                              region->name, region->backend);
-    }
-    options.device = (uint32_t)attribute->i;
-  }
+    if (strcmp(region->attributes[k].name, "device") == 0) {
+      CLEAVE_THEN(status, cleave_backend_device_of(&region->attributes[k], &options.device, &reason));
   cleave_error_t reason = CLEAVE_ERROR_INIT;
-  cleave_status_t status = cleave_session_target(session, handle, options.device, out_target, &reason);
+  cleave_status_t status = CLEAVE_OK;
+    }
+  }
+  CLEAVE_THEN(status, cleave_session_target(session, handle, options.device, out_target, &reason));
   return status == CLEAVE_OK
              ? CLEAVE_OK
              : cleave_error_set(error, status, "region '%s': %s", region->name, reason.message);

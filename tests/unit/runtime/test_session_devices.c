@@ -182,14 +182,29 @@ UNIT_TEST(an_option_names_the_device_of_regions_whose_rule_says_nothing) {
   device_case_deinit(&c);
 }
 
+/* Partitioners of libraries attach nothing else. */
+UNIT_TEST(a_rule_may_write_the_number_of_the_device_as_a_text) {
+  device_case_load("");
+  device_case_t c = device_case_create(
+      HEAD "g.output('y', g.Relu(x))",
+      "return ruleset { name = 'r', backend = 'device', region 'part' { ops = { 'Relu' },\n"
+      "  review = function() return true, { device = '1' } end } }");
+  device_case_compile(&c, NULL);
+  ck_assert_str_eq(cleave_session_step(c.session, 1).target, "device:1");
+  device_case_run(&c, 1.0f);
+  device_case_check(&c);
+  device_case_deinit(&c);
+}
+
 UNIT_TEST(a_device_that_is_not_there_is_an_error) {
   static const struct {
     const char *value;
     const char *message;
   } CASES[] = {{"7", "region 'part_0': backend 'device' has 2 devices, there is no device 7"},
-               {"-1", "region 'part_0': attribute 'device' is not the number of a device of 'device'"},
-               {"'1'", "region 'part_0': attribute 'device' is not the number of a device of 'device'"},
-               {"0.5", "region 'part_0': attribute 'device' is not the number of a device of 'device'"}};
+               {"-1", "region 'part_0': attribute 'device': expected the number of a device"},
+               {"'7'", "region 'part_0': backend 'device' has 2 devices, there is no device 7"},
+               {"'1x'", "region 'part_0': attribute 'device': expected the number of a device, found '1x'"},
+               {"0.5", "region 'part_0': attribute 'device': expected the number of a device"}};
   device_case_load("");
   for (size_t k = 0; k < sizeof CASES / sizeof CASES[0]; k++) {
     char rules[256];
