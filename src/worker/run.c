@@ -3,6 +3,7 @@
 // for these is asked of the parent.
 #include <string.h>
 
+#include "backend/program/resize.h"
 #include "backend/region/region_wire.h"
 #include "worker/worker.h"
 
@@ -10,6 +11,7 @@
 typedef struct running {
   worker_t *worker;
   worker_program_t *program;
+  cleave_resize_refusal_t refusal;
 } running_t;
 
 /* ---- memory that is watched ---- */
@@ -94,13 +96,13 @@ static cleave_status_t resize_output(void *session, uint32_t output, int32_t ran
   cleave_wire_out_t out = {0};
   worker_answer_t answer;
   if (output >= program->region.output_count || program->open[output] == NULL) {
-    return CLEAVE_ERROR_INTERNAL;
-  }
-  if (rank < 0 || rank > CLEAVE_MAX_RANK) {
-    return CLEAVE_ERROR_LIMIT;
+    return cleave_resize_refuse_output(&running->refusal, output);
   }
   worker_open_output_t *open = program->open[output];
   cleave_tensor_view_t *view = &program->outputs[output];
+  cleave_resize_t wanted = {.output = output, .rank = rank, .dims = dims};
+  cleave_tensor_view_t any = {.dtype = view->dtype, .rank = -1}; /* the parent knows what is known of it */
+  CLEAVE_TRY(cleave_resize_check(&wanted, &any, NULL, SIZE_MAX, &running->refusal));
   if (rank > 0) {
     memmove(open->dims, dims, (size_t)rank * sizeof *dims);
   }
@@ -208,6 +210,7 @@ static cleave_status_t run(running_t *running, bool has_requests, cleave_run_arg
   }
   watch(running);
   cleave_status_t status = call(worker, program, args, message);
+  cleave_resize_explain(&running->refusal, status, message);
   bool is_behind = false;
   size_t overrun = check_scratch(worker, &is_behind);
   if (overrun == 0) {

@@ -8,6 +8,7 @@
 #include "backend/program/backend_options.h"
 #include "backend/program/blob_store.h"
 #include "backend/program/device.h"
+#include "backend/program/resize.h"
 #include "backend/registry/context.h"
 #include "system/threads.h"
 
@@ -21,6 +22,7 @@ typedef struct call {
   cleave_tensor_view_t *inputs;
   cleave_tensor_view_t *outputs;
   cleave_tensor_t **tensors; /* of the outputs, in host memory */
+  cleave_resize_refusal_t refusal;
 } call_t;
 
 /* The device that the region, or the option of the command line or session, says. */
@@ -39,11 +41,11 @@ static cleave_status_t choose(call_t *call, cleave_error_t *error) {
   const cleave_attribute_view_t *device = cleave_view_region_attribute(call->region, "device");
   CLEAVE_TRY(
       cleave_registry_restart(request->handle, error)); /* this region may not be the one that it died of */
-  CLEAVE_TRY(cleave_device_acquire(request->handle, call->options.device, &call->device, error));
-  call->stage.device = cleave_device_has_memory(call->device) ? call->device : NULL;
   if (request->handle->backend->devices != NULL && device != NULL) {
     CLEAVE_TRY(cleave_backend_device_of(device, &call->options.device, error));
   }
+  CLEAVE_TRY(cleave_device_acquire(request->handle, call->options.device, &call->device, error));
+  call->stage.device = cleave_device_has_memory(call->device) ? call->device : NULL;
   return CLEAVE_OK;
 }
 
@@ -104,19 +106,18 @@ static cleave_status_t place_outputs(call_t *call, cleave_error_t *error) {
 static cleave_status_t resize_output(void *context, uint32_t index, int32_t rank, const int64_t *dims) {
   call_t *call = context;
   size_t most = call->request->most_bytes;
-  if (index >= call->region->output_count || rank < 0 || rank > CLEAVE_MAX_RANK) {
-    return CLEAVE_ERROR_INTERNAL;
-  }
-  int64_t count = 0;
-  size_t bytes = 0;
-  cleave_dtype_t dtype = call->outputs[index].dtype;
-  if (!cleave_shape_element_count(rank, dims, &count) ||
-      !cleave_size_multiply((size_t)count, cleave_dtype_size(dtype), &bytes) || (most > 0 && bytes > most)) {
-    return CLEAVE_ERROR_LIMIT;
-  }
+  cleave_resize_t wanted = {.output = index, .rank = rank, .dims = dims};
+  cleave_error_t reason = CLEAVE_ERROR_INIT;
   cleave_tensor_t *tensor = NULL;
-  CLEAVE_TRY(cleave_tensor_create(dtype, rank, dims, &tensor, NULL));
-  return place_output(call, index, tensor, NULL);
+  if (index >= call->region->output_count) {
+    return cleave_resize_refuse_output(&call->refusal, index);
+  }
+  const cleave_tensor_view_t *known = &call->region->values[call->region->outputs[index]].tensor;
+  CLEAVE_TRY(cleave_resize_check(&wanted, known, NULL, most > 0 ? most : SIZE_MAX, &call->refusal));
+  cleave_status_t status = cleave_tensor_create(known->dtype, rank, dims, &tensor, &reason);
+  CLEAVE_THEN(status, place_output(call, index, tensor, &reason));
+  return status == CLEAVE_OK ? CLEAVE_OK
+                             : cleave_resize_refuse(&call->refusal, status, "%.480s", reason.message);
 }
 
 static cleave_status_t fetch_outputs(call_t *call, cleave_error_t *error) {
@@ -158,6 +159,7 @@ static cleave_status_t run(call_t *call, cleave_program_t *program, cleave_messa
                             .resize_output = resize_output,
                             .session = call};
   cleave_status_t status = cleave_program_run(program, &args, message);
+  cleave_resize_explain(&call->refusal, status, message);
   cleave_free(host);
   return status == CLEAVE_OK ? fetch_outputs(call, error) : status;
 }

@@ -324,7 +324,12 @@ typedef struct cleave_run_args {
   cleave_tensor_view_t *outputs; /* as region->outputs; `data` is writable memory of the known shape */
   void *workspace;               /* workspace_bytes */
   /* For outputs whose shape was unknown at compile time (their `data` is NULL): asks for memory of this
-   * shape, and sets outputs[output].data and dims. NULL if no output needs it. */
+   * shape, and sets outputs[output].data and dims. `dims` are copied. May be called again for an output: its
+   * memory of before is gone then. From the thread that runs only. NULL if no output needs it.
+   * CLEAVE_ERROR_INVALID_ARGUMENT: there is no such output, or it is no shape. CLEAVE_ERROR_SHAPE: the shape
+   * contradicts what inference or the model says of the output. CLEAVE_ERROR_LIMIT: it is too large.
+   * CLEAVE_ERROR_OUT_OF_MEMORY. A run that returns this status with an empty message gets the reason as
+   * its message. */
   cleave_status_t (*resize_output)(void *session, uint32_t output, int32_t rank, const int64_t *dims);
   void *session; /* for resize_output */
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/program/resize.h"
 #include "backend/registry/context.h"
 #include "backend/registry/extensions.h"
 #include "base/hash.h"
@@ -23,6 +24,8 @@ typedef struct dynamic_call {
   uint32_t input_count;
   cleave_tensor_view_t *outputs;
   int64_t (*dims)[CLEAVE_MAX_RANK]; /* of outputs on a device whose shape the program tells */
+  const cleave_node_type_t *types;  /* of the node's outputs, inferred */
+  cleave_resize_refusal_t refusal;
 } dynamic_call_t;
 
 /* Gives an owned slot this shape, and memory for it. */
@@ -54,41 +57,69 @@ static cleave_status_t resize_slot(cleave_session_t *session, cleave_slot_t *slo
 }
 
 /* Memory of the device for an output whose shape the program tells. */
-static cleave_status_t resize_staged(const dynamic_call_t *call, uint32_t output, int32_t rank,
-                                     const int64_t *dims) {
+static cleave_status_t resize_staged(const dynamic_call_t *call, const cleave_resize_t *wanted,
+                                     cleave_error_t *error) {
+  uint32_t output = wanted->output;
   cleave_tensor_view_t *view = &call->outputs[output];
-  int64_t count = 0;
-  size_t bytes = 0;
-  if (rank < 0 || rank > CLEAVE_MAX_RANK || !cleave_shape_element_count(rank, dims, &count) ||
-      !cleave_size_multiply((size_t)count, cleave_dtype_size(view->dtype), &bytes)) {
-    return CLEAVE_ERROR_LIMIT;
-  }
   void *memory = NULL;
-  CLEAVE_TRY(cleave_stage_get(&call->target->stage, call->input_count + output, bytes, &memory, NULL));
-  if (rank > 0) {
-    memmove(call->dims[output], dims, (size_t)rank * sizeof *dims);
+  CLEAVE_TRY(
+      cleave_stage_get(&call->target->stage, call->input_count + output, wanted->bytes, &memory, error));
+  if (wanted->rank > 0) {
+    memmove(call->dims[output], wanted->dims, (size_t)wanted->rank * sizeof *wanted->dims);
   }
-  view->rank = rank;
+  view->rank = wanted->rank;
   view->dims = call->dims[output];
   view->data = memory;
   return CLEAVE_OK;
 }
 
+/* What inference found for an output of the step, or NULL. */
+static const cleave_node_type_t *find_type(const cleave_session_t *session, const cleave_step_t *step,
+                                           const cleave_node_type_t *types, uint32_t output) {
+  uint32_t input_count = cleave_node_input_count(session->graph, step->node);
+  const cleave_node_type_t *found = NULL;
+  for (uint32_t port = 0; port < cleave_node_output_count(session->graph, step->node); port++) {
+    if (step->port_slots[input_count + port] == step->output_slots[output]) {
+      found = &types[port];
+    }
+  }
+  return found;
+}
+
+/* Against what the graph says of the value, and what inference finds for these inputs. */
+static cleave_status_t check_shape(dynamic_call_t *call, const cleave_slot_t *slot, cleave_resize_t *wanted) {
+  const cleave_graph_t *graph = call->session->graph;
+  const cleave_value_record_t *record = cleave_graph_value(graph, slot->value);
+  const cleave_node_type_t *type = find_type(call->session, call->step, call->types, wanted->output);
+  cleave_tensor_view_t known = {.dtype = slot->view.dtype, .rank = record->rank, .dims = record->dims};
+  CLEAVE_TRY(cleave_resize_check(wanted, &known, graph->dims, SIZE_MAX, &call->refusal));
+  known.rank = type->rank;
+  known.dims = type->dims;
+  return cleave_resize_check(wanted, &known, graph->dims, SIZE_MAX, &call->refusal);
+}
+
 static cleave_status_t resize_output(void *context, uint32_t output, int32_t rank, const int64_t *dims) {
-  const dynamic_call_t *call = context;
-  if (output >= call->step->output_count) {
-    return CLEAVE_ERROR_INTERNAL;
+  dynamic_call_t *call = context;
+  cleave_slot_t *slot = output >= call->step->output_count
+                            ? NULL
+                            : &call->session->slots.items[call->step->output_slots[output]];
+  if (slot == NULL || slot->kind != CLEAVE_SLOT_OWNED) {
+    return cleave_resize_refuse_output(&call->refusal, output);
   }
-  cleave_slot_t *slot = &call->session->slots.items[call->step->output_slots[output]];
-  if (slot->kind != CLEAVE_SLOT_OWNED) {
-    return CLEAVE_ERROR_INTERNAL;
-  }
+  cleave_resize_t wanted = {.output = output, .rank = rank, .dims = dims};
+  CLEAVE_TRY(check_shape(call, slot, &wanted));
+  cleave_error_t reason = CLEAVE_ERROR_INIT;
+  cleave_status_t status = CLEAVE_OK;
   if (call->target->place != CLEAVE_PLACE_HOST) {
-    return resize_staged(call, output, rank, dims);
+    status = resize_staged(call, &wanted, &reason);
+  } else {
+    status = resize_slot(call->session, slot, rank, dims);
+    call->outputs[output] = status == CLEAVE_OK ? slot->view : call->outputs[output];
   }
-  CLEAVE_TRY(resize_slot(call->session, slot, rank, dims));
-  call->outputs[output] = slot->view;
-  return CLEAVE_OK;
+  return status == CLEAVE_OK ? CLEAVE_OK
+                             : cleave_resize_refuse(
+                                   &call->refusal, status, "output %u: %.400s", (unsigned)output,
+                                   reason.status == CLEAVE_OK ? "there is no memory for it" : reason.message);
 }
 
 /* Types of the node's inputs, with their data, as inference wants them. */
@@ -136,16 +167,9 @@ static bool is_known(const cleave_node_type_t *type) {
 /* Output slots get the shapes that were inferred. A slot of planned memory has its shape already. */
 static cleave_status_t prepare_outputs(cleave_session_t *session, cleave_step_t *step,
                                        const cleave_node_type_t *types, cleave_error_t *error) {
-  uint32_t input_count = cleave_node_input_count(session->graph, step->node);
-  uint32_t output_count = cleave_node_output_count(session->graph, step->node);
   for (uint32_t k = 0; k < step->output_count; k++) {
     cleave_slot_t *slot = &session->slots.items[step->output_slots[k]];
-    const cleave_node_type_t *type = NULL;
-    for (uint32_t port = 0; port < output_count; port++) {
-      if (step->port_slots[input_count + port] == step->output_slots[k]) {
-        type = &types[port];
-      }
-    }
+    const cleave_node_type_t *type = find_type(session, step, types, k);
     if (type == NULL) {
       return cleave_error_set(error, CLEAVE_ERROR_INTERNAL, "step '%s': output %u has no port", step->name,
                               (unsigned)k);
@@ -416,8 +440,10 @@ static cleave_status_t take_outputs(const dynamic_call_t *call, cleave_error_t *
     cleave_slot_t *slot = &session->slots.items[step->output_slots[k]];
     if (found->data == NULL && cleave_view_element_count(found) != 0) {
       return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
-                              "operator '%s' (node '%s'): %s gave no shape for output %u", step->op,
-                              step->name, call->target->label, (unsigned)k);
+                              "operator '%s' (node '%s'): %s gave no shape for output %u%s%s", step->op,
+                              step->name, call->target->label, (unsigned)k, was_refused ? ": " : "",
+                              was_refused ? call->refusal.reason.text : "");
+      bool was_refused = call->refusal.status != CLEAVE_OK;
     }
     if (call->target->place == CLEAVE_PLACE_HOST) {
       step->outputs[k] = *found;
@@ -445,8 +471,10 @@ static void forget_programs(cleave_step_t *step) {
 }
 
 static cleave_status_t run_entry(cleave_session_t *session, cleave_step_t *step,
-                                 const cleave_dynamic_program_t *entry, cleave_error_t *error) {
-  dynamic_call_t call = {.session = session, .step = step, .target = &session->targets.items[entry->target]};
+                                 const cleave_node_type_t *types, const cleave_dynamic_program_t *entry,
+                                 cleave_error_t *error) {
+  dynamic_call_t call = {
+      .session = session, .step = step, .target = &session->targets.items[entry->target], .types = types};
   CLEAVE_TRY(prepare_call(&call, entry->program, error));
   cleave_message_t message = {.text = ""};
   cleave_run_args_t args = {.size = sizeof args,
@@ -463,6 +491,7 @@ static cleave_status_t run_entry(cleave_session_t *session, cleave_step_t *step,
     return cleave_session_fail_node(session->graph, step->node, call.target->label, status, &message, error);
   }
   status = take_outputs(&call, error);
+    cleave_resize_explain(&call.refusal, status, &message);
   call.target->statistics.dynamic_bytes = call.target->stage.bytes;
   return status;
 }
@@ -477,7 +506,7 @@ static cleave_status_t run(cleave_session_t *session, cleave_step_t *step, cleav
   CLEAVE_TRY(infer_outputs(session, step, &types, error));
   CLEAVE_TRY(prepare_outputs(session, step, types, error));
   CLEAVE_TRY(get_program(session, step, &entry, error));
-  cleave_status_t status = run_entry(session, step, entry, &reason);
+  cleave_status_t status = run_entry(session, step, types, entry, &reason);
   bool may_move = step->region != CLEAVE_INDEX_NONE && entry->target == step->target && !step->has_failed;
   if (status != CLEAVE_OK && may_move && cleave_session_falls_back(session, entry->target)) {
     step->has_failed = true;

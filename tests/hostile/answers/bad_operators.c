@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The operator bad.op.Twice, and bad.op.Places, whose output tells its shape in a run: numbers of the
  * elements that are not zero. Attribute `does`: "crash PLACE" or "hang PLACE" with a place of infer, create,
- * execute, destroy; "dtype", "rank" and "dims" infer what cannot be; "behind" writes behind the output;
- * "index", "rank run", "far", "often" and "never" ask for memory that is not to be had, again and again, or
- * not at all; "input" writes into the input. */
+ * execute, destroy; "dtype", "rank" and "dims" infer what cannot be, "full infer" has no memory for it;
+ * "behind" writes behind the output; "index", "rank run", "flat", "less", "far" (with a reason of its own),
+ * "often" and "never" ask for memory that is not to be had, again and again, or not at all; "input" writes
+ * into the input. */
 #include "misdeed.h"
 
 static const char *does(const cleave_region_view_t *view) {
@@ -18,6 +19,9 @@ static cleave_status_t infer(void *self, const cleave_region_view_t *view, cleav
   const cleave_tensor_view_t *x = &cleave_view_input(view, &view->nodes[0], 0)->tensor;
   const char *what = does(view);
   (void)message;
+  if (misdeed_is(what, "full infer")) {
+    return CLEAVE_ERROR_OUT_OF_MEMORY;
+  }
   (void)misdeed_is(what, "infer");
   outputs[0].dtype = misdeed_is(what, "dtype") ? (cleave_dtype_t)99 : x->dtype;
   outputs[0].rank = misdeed_is(what, "rank") ? 1000000 : x->rank;
@@ -83,30 +87,42 @@ static cleave_status_t execute(void *memory, const cleave_run_args_t *args, clea
   return CLEAVE_OK;
 }
 
+/* Asks for what is no place; true if it did. */
+static bool asks_wrongly(const char *what, const cleave_run_args_t *args, int64_t found,
+                         cleave_status_t *out_status, cleave_message_t *message) {
+  uint32_t output = misdeed_is(what, "index") ? 7 : 0;
+  int32_t rank = misdeed_is(what, "rank run") ? 77 : misdeed_is(what, "flat") ? 2 : 1;
+  int64_t dims[2] = {found, 1};
+  if (misdeed_is(what, "less")) {
+    dims[0] = -3;
+  } else if (misdeed_is(what, "far")) {
+    dims[0] = INT64_MAX / 2;
+    (void)snprintf(message->text, sizeof message->text, "no memory for %lld places", (long long)dims[0]);
+  }
+  if (output == 0 && rank == 1 && dims[0] == found) {
+    return false;
+  }
+  *out_status = args->resize_output(args->session, output, rank, dims);
+  return true;
+}
+
 static cleave_status_t execute_places(void *memory, const cleave_run_args_t *args,
                                       cleave_message_t *message) {
   const executor_t *executor = memory;
   const float *from = args->inputs[0].data;
   int64_t count = cleave_view_element_count(&args->inputs[0]);
   int64_t found = 0;
+  cleave_status_t status = CLEAVE_OK;
   (void)misdeed_is(executor->does, "execute");
   for (int64_t k = 0; k < count; k++) {
     found += from[k] != 0.0f;
   }
-  (void)snprintf(message->text, sizeof message->text, "no memory for %lld places", (long long)found);
-  if (misdeed_is(executor->does, "index")) {
-    return args->resize_output(args->session, 7, 1, &found);
-  }
-  if (misdeed_is(executor->does, "rank run")) {
-    return args->resize_output(args->session, 0, 77, &found);
-  }
-  if (misdeed_is(executor->does, "far")) {
-    int64_t much = INT64_MAX / 2;
-    return args->resize_output(args->session, 0, 1, &much);
+  if (asks_wrongly(executor->does, args, found, &status, message)) {
+    return status;
   }
   for (int k = 0; misdeed_is(executor->does, "often") && k < 200; k++) {
     int64_t more = found + k;
-    cleave_status_t status = args->resize_output(args->session, 0, 1, &more);
+    status = args->resize_output(args->session, 0, 1, &more);
     if (status != CLEAVE_OK) {
       return status;
     }
@@ -114,7 +130,7 @@ static cleave_status_t execute_places(void *memory, const cleave_run_args_t *arg
   if (misdeed_is(executor->does, "never")) {
     return CLEAVE_OK;
   }
-  cleave_status_t status = args->resize_output(args->session, 0, 1, &found);
+  status = args->resize_output(args->session, 0, 1, &found);
   if (status != CLEAVE_OK) {
     return status;
   }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Relu as regions, executors and blobs. CLEAVE_TEST_MISDEED: "crash PLACE" or "hang PLACE" with a place of
- * save, check, load, get, execute, release; "behind" writes behind an output of an executor; "endless" saves
- * without end, "many" in many pieces; "nothing" loads no program; "callback" says something out of turn, in
- * `supports`; "wild" something that nobody knows, while it saves; "flood" writes lines without end. */
+ * save, check, load, get, execute, release; "full PLACE" has no memory in supports or compile; "note" says a
+ * long line of its programs; "behind" writes behind an output of an executor; "endless" saves without end,
+ * "many" in many pieces; "nothing" loads no program; "callback" says something out of turn, in `supports`;
+ * "wild" something that nobody knows, while it saves; "flood" writes lines without end. */
 #include "misdeed.h"
 
 static const cleave_host_t *its_host;
@@ -18,10 +19,33 @@ static cleave_status_t supports(void *state, const cleave_region_view_t *region,
       misdeed_send(kind, "12345678", 8);
     }
   }
+  if (misdeed("full supports")) {
+    return CLEAVE_ERROR_OUT_OF_MEMORY;
+  }
   while (misdeed("flood")) {
     its_host->log(its_host, 3, "more and more");
   }
   return relu_supports(state, region, reason);
+}
+
+static cleave_status_t compile(void *state, const cleave_region_view_t *region,
+                               const cleave_compile_options_t *options, void **out_program,
+                               cleave_message_t *message) {
+  return misdeed("full compile") ? CLEAVE_ERROR_OUT_OF_MEMORY
+                                 : relu_compile(state, region, options, out_program, message);
+}
+
+static const cleave_program_info_t *info(const void *program) {
+  static cleave_program_info_t noted;
+  static char note[1000];
+  if (!misdeed("note")) {
+    return relu_info(program);
+  }
+  (void)snprintf(note, sizeof note, "six elements, %0900d", 0);
+  noted = *relu_info(program);
+  noted.size = sizeof noted;
+  noted.note = note;
+  return &noted;
 }
 
 /* ---- blobs ---- */
@@ -104,9 +128,9 @@ static const cleave_backend_t backend = {.size = sizeof(cleave_backend_t),
                                          .initialise = initialise,
                                          .destroy = relu_destroy,
                                          .supports = supports,
-                                         .compile = relu_compile,
+                                         .compile = compile,
                                          .unload = relu_unload,
-                                         .info = relu_info,
+                                         .info = info,
                                          .run = relu_run,
                                          .imperative = &imperative,
                                          .blobs = &blobs};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tests of isolated libraries share.
 #include "isolate_case.h"
+#include "library_case.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -127,4 +128,33 @@ size_t isolate_case_descriptors(void) {
   }
   (void)closedir(folder);
   return count;
+}
+
+const char *isolate_case_operate(const char *text, int32_t rank, const int64_t *dims, const float *expected,
+                                 int64_t count) {
+  static const float DATA[6] = {-1.0f, 2.0f, -3.0f, 4.0f, 0.0f, 0.5f};
+  static char message[1024];
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  cleave_session_t *session = NULL;
+  cleave_model_t *model = library_case_model(text);
+  cleave_tensor_view_t view = {
+      .size = sizeof view, .dtype = CLEAVE_DTYPE_F32, .rank = rank, .dims = dims, .data = DATA};
+  const cleave_tensor_view_t *inputs[1] = {&view};
+  cleave_status_t status = cleave_session_create(model, NULL, inputs, 1, NULL, &session, &error);
+  if (status == CLEAVE_OK) {
+    unit_ok(cleave_session_set_input(session, 0, &view, e));
+    status = cleave_session_run(session, &error);
+  }
+  if (status == CLEAVE_OK && expected != NULL) {
+    library_case_run(session, 0, expected, count);
+  }
+  (void)snprintf(message, sizeof message, "%s", status == CLEAVE_OK ? "" : error.message);
+  cleave_session_destroy(session);
+  cleave_model_release(model);
+  return message;
+}
+
+void isolate_case_expect(const char *found, const char *part) {
+  ck_assert_msg(part[0] == '\0' ? found[0] == '\0' : strstr(found, part) != NULL, "'%s' is not in '%s'", part,
+                found);
 }

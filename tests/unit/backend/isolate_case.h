@@ -48,4 +48,18 @@ const char *isolate_case_lines(void);
 long isolate_case_pages(void);
 size_t isolate_case_descriptors(void);
 
+/* Models of the operators of tests/hostile/answers/bad_operators.c. */
+#define ISOLATE_TWICE(does)                       \
+  "local x = g.input('x', 'float32', { 2, 3 })\n" \
+  "g.output('y', g['bad.op.Twice'](x, { does = '" does "', name = 'n' }))"
+#define ISOLATE_PLACES(does)                   \
+  "local x = g.input('x', 'float32', { 6 })\n" \
+  "g.output('y', g['bad.op.Places'](x, { does = '" does "', name = 'n' }))"
+
+/* The message of the first failure, or "" after two runs with { -1, 2, -3, 4, 0, 0.5 }. */
+const char *isolate_case_operate(const char *text, int32_t rank, const int64_t *dims, const float *expected,
+                                 int64_t count);
+/* `part` is in `found`; "": nothing is. */
+void isolate_case_expect(const char *found, const char *part);
+
 #endif /* CLEAVE_TESTS_ISOLATE_CASE_H */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executors, compiled regions as bytes, and operators of isolated libraries: the same values and the same
-// blobs as in this process, shapes that only a run tells, and what becomes of libraries that misbehave in
-// them.
+// Executors and compiled regions as bytes of isolated libraries: the same values and the same blobs as in
+// this process, and what becomes of libraries that misbehave in them.
 #include <signal.h>
 #include <unistd.h>
 
@@ -60,11 +59,6 @@ static const char *relu(const cleave_session_options_t *options, int runs, uint3
   return text;
 }
 
-static void expect(const char *found, const char *part) {
-  ck_assert_msg(part[0] == '\0' ? found[0] == '\0' : strstr(found, part) != NULL, "'%s' is not in '%s'", part,
-                found);
-}
-
 /* ---- executors ---- */
 
 static const cleave_session_options_t IMPERATIVE = {.size = sizeof IMPERATIVE, .imperative = true};
@@ -74,7 +68,7 @@ UNIT_TEST(executors_run_in_a_process_of_their_own) {
   const cleave_backend_handle_t *handle = NULL;
   unit_ok(cleave_registry_find(NULL, "bad_programs", &handle, e));
   ck_assert_ptr_nonnull(handle->backend->imperative);
-  expect(relu(&IMPERATIVE, 3, NULL), "");
+  isolate_case_expect(relu(&IMPERATIVE, 3, NULL), "");
   isolate_case_unload("bad_programs");
   isolate_case_check_no_children();
 }
@@ -91,14 +85,15 @@ UNIT_TEST(executors_that_misbehave_are_named_or_cpu_takes_over) {
   };
   for (size_t k = 0; k < sizeof CASES / sizeof CASES[0]; k++) {
     isolate_case_load(PROGRAMS, ISOLATE_APART, CASES[k].misdeed);
-    expect(relu(&IMPERATIVE, 2, NULL), CASES[k].message);
+    isolate_case_expect(relu(&IMPERATIVE, 2, NULL), CASES[k].message);
     isolate_case_unload("bad_programs");
     isolate_case_load(PROGRAMS, ISOLATE_FALLING, CASES[k].misdeed);
-    expect(relu(&IMPERATIVE, 3, NULL), "");
+    isolate_case_expect(relu(&IMPERATIVE, 3, NULL), "");
     isolate_case_unload("bad_programs");
   }
   isolate_case_load(PROGRAMS, ISOLATE_SHORT, "hang execute");
-  expect(relu(&IMPERATIVE, 1, NULL), "did not answer within 0.8 s while running operator 'Relu'");
+  isolate_case_expect(relu(&IMPERATIVE, 1, NULL),
+                      "did not answer within 0.8 s while running operator 'Relu'");
   isolate_case_unload("bad_programs");
   isolate_case_check_no_children();
 }
@@ -166,7 +161,7 @@ UNIT_TEST(a_region_that_was_compiled_in_one_process_is_loaded_in_the_other) {
   for (size_t k = 0; k < 3; k++) {
     uint32_t loaded = 7;
     isolate_case_load(PROGRAMS, WAYS[k], NULL);
-    expect(relu(&options, 2, &loaded), "");
+    isolate_case_expect(relu(&options, 2, &loaded), "");
     ck_assert_uint_eq(loaded, k > 0);
     isolate_case_unload("bad_programs");
   }
@@ -174,7 +169,7 @@ UNIT_TEST(a_region_that_was_compiled_in_one_process_is_loaded_in_the_other) {
   isolate_case_load(PROGRAMS, ISOLATE_APART, "many"); /* a megabyte in pieces of ten bytes */
   for (int k = 0; k < 2; k++) {
     uint32_t loaded = 7;
-    expect(relu(&options, 1, &loaded), "");
+    isolate_case_expect(relu(&options, 1, &loaded), "");
     ck_assert_uint_eq(loaded, (uint32_t)k);
   }
   isolate_case_unload("bad_programs");
@@ -212,10 +207,10 @@ UNIT_TEST(blobs_that_misbehave_are_compiled_or_named) {
   const cleave_session_options_t options = with_cache();
   for (size_t k = 0; k < 2 * sizeof CASES / sizeof CASES[0]; k++) {
     isolate_case_load(PROGRAMS, ISOLATE_APART, NULL);
-    expect(relu(&options, 1, NULL), "");
+    isolate_case_expect(relu(&options, 1, NULL), "");
     isolate_case_unload("bad_programs");
     isolate_case_load(PROGRAMS, k % 2 == 0 ? ISOLATE_APART : ISOLATE_FALLING, CASES[k / 2].misdeed);
-    expect(relu(&options, 1, NULL), k % 2 == 0 ? CASES[k / 2].message : "");
+    isolate_case_expect(relu(&options, 1, NULL), k % 2 == 0 ? CASES[k / 2].message : "");
     isolate_case_unload("bad_programs");
     remove_folder();
   }
@@ -238,156 +233,18 @@ UNIT_TEST(saving_without_end_or_sense_is_ended) {
   const cleave_session_options_t options = with_cache();
   for (size_t k = 0; k < sizeof CASES / sizeof CASES[0]; k++) {
     isolate_case_load(PROGRAMS, CASES[k].way, CASES[k].misdeed);
-    expect(relu(&options, 1, NULL), CASES[k].message);
+    isolate_case_expect(relu(&options, 1, NULL), CASES[k].message);
     isolate_case_unload("bad_programs");
     remove_folder();
   }
   isolate_case_check_no_children();
 }
 
-/* ---- operators ---- */
-
-#define TWICE(does)                               \
-  "local x = g.input('x', 'float32', { 2, 3 })\n" \
-  "g.output('y', g['bad.op.Twice'](x, { does = '" does "', name = 'n' }))"
-#define PLACES(does)                           \
-  "local x = g.input('x', 'float32', { 6 })\n" \
-  "g.output('y', g['bad.op.Places'](x, { does = '" does "', name = 'n' }))"
-
-/* The message of the first failure, or "" after two runs with these values. */
-static const char *operate(const char *text, int32_t rank, const int64_t *dims, const float *expected,
-                           int64_t count) {
-  static char message[1024];
-  cleave_error_t error = CLEAVE_ERROR_INIT;
-  cleave_session_t *session = NULL;
-  cleave_model_t *model = library_case_model(text);
-  cleave_tensor_view_t view = {
-      .size = sizeof view, .dtype = CLEAVE_DTYPE_F32, .rank = rank, .dims = dims, .data = DATA};
-  const cleave_tensor_view_t *inputs[1] = {&view};
-  cleave_status_t status = cleave_session_create(model, NULL, inputs, 1, NULL, &session, &error);
-  if (status == CLEAVE_OK) {
-    unit_ok(cleave_session_set_input(session, 0, &view, e));
-    status = cleave_session_run(session, &error);
-  }
-  if (status == CLEAVE_OK && expected != NULL) {
-    library_case_run(session, 0, expected, count);
-  }
-  (void)snprintf(message, sizeof message, "%s", status == CLEAVE_OK ? "" : error.message);
-  cleave_session_destroy(session);
-  cleave_model_release(model);
-  return message;
-}
-
-UNIT_TEST(operators_are_inferred_and_run_in_a_process_of_their_own) {
-  static const float DOUBLE[6] = {-2.0f, 4.0f, -6.0f, 8.0f, 0.0f, 1.0f};
-  static const float FOUND[5] = {0.0f, 1.0f, 2.0f, 3.0f, 5.0f};
-  static const int64_t SIX[1] = {6};
-  for (int way = ISOLATE_HERE; way <= ISOLATE_FALLING; way++) {
-    isolate_case_load(OPERATORS, (isolate_way_t)way, NULL);
-    expect(operate(TWICE("well"), 2, SHAPE, DOUBLE, 6), "");
-    expect(operate(PLACES("well"), 1, SIX, FOUND, 5), "");
-    isolate_case_unload("bad_operators");
-  }
-  isolate_case_check_no_children();
-}
-
-UNIT_TEST(operators_that_misbehave_are_named_with_or_without_fallback) {
-  static const struct {
-    const char *text;
-    const char *message;
-  } CASES[] = {
-      {TWICE("crash create"), "crashed (segmentation fault at 0x10) while preparing operator 'bad.op.Twice'"},
-      {TWICE("crash execute"), "crashed (segmentation fault at 0x10) while running operator 'bad.op.Twice'"},
-      {TWICE("behind"), "wrote 4 bytes behind the end of output 0 while running operator 'bad.op.Twice'"},
-      {TWICE("input"), "wrote into input 0 (segmentation fault at 0x"},
-      {PLACES("crash execute"),
-       "crashed (segmentation fault at 0x10) while running operator 'bad.op.Places'"},
-      {PLACES("behind"), "wrote 4 bytes behind the end of output 0 while running operator 'bad.op.Places'"},
-      {PLACES("index"), "no memory for 5 places"},
-      {PLACES("rank run"), "no memory for 5 places"},
-      {PLACES("far"), "no memory for 5 places"},
-      {PLACES("never"), "gave no shape for output 0"},
-  };
-  for (size_t k = 0; k < 2 * sizeof CASES / sizeof CASES[0]; k++) {
-    bool is_twice = strstr(CASES[k / 2].text, "Twice") != NULL;
-    isolate_case_load(OPERATORS, k % 2 == 0 ? ISOLATE_APART : ISOLATE_FALLING, NULL);
-    const int64_t six = 6;
-    expect(operate(CASES[k / 2].text, is_twice ? 2 : 1, is_twice ? SHAPE : &six, NULL, 0),
-           CASES[k / 2].message);
-    isolate_case_unload("bad_operators");
-  }
-  isolate_case_check_no_children();
-}
-
-UNIT_TEST(inference_that_misbehaves_is_the_error_of_the_model) {
-  static const struct {
-    const char *text;
-    isolate_way_t way;
-    const char *message;
-  } CASES[] = {
-      {TWICE("crash infer"), ISOLATE_APART,
-       "crashed (segmentation fault at 0x10) while inferring types of operator 'bad.op.Twice'"},
-      {TWICE("crash infer"), ISOLATE_FALLING,
-       "crashed (segmentation fault at 0x10) while inferring types of operator 'bad.op.Twice'"},
-      {TWICE("hang infer"), ISOLATE_SHORT,
-       "did not answer within 0.8 s while inferring types of operator 'bad.op.Twice'"},
-      {TWICE("dtype"), ISOLATE_APART, "the library gave output 'Y' the dtype 99, which does not exist"},
-      {TWICE("rank"), ISOLATE_APART, "the library gave output 'Y' the rank 1000000, expected at most 8"},
-  };
-  for (size_t k = 0; k < sizeof CASES / sizeof CASES[0]; k++) {
-    isolate_case_load(OPERATORS, CASES[k].way, NULL);
-    library_case_model_fails(CASES[k].text, CLEAVE_ERROR_SHAPE, CASES[k].message);
-    isolate_case_unload("bad_operators");
-  }
-  isolate_case_load(OPERATORS, ISOLATE_APART, NULL); /* an open size that no input has */
-  cleave_model_release(library_case_model(TWICE("dims")));
-  expect(operate(TWICE("crash destroy"), 2, SHAPE, (float[]){-2, 4, -6, 8, 0, 1}, 6), "");
-  isolate_case_unload("bad_operators");
-  isolate_case_check_no_children();
-}
-
-/* Sizes that change from run to run, of a kernel that is created once; the session of custom_ops. */
-UNIT_TEST(operators_with_a_state_run_with_other_shapes) {
-  static const char MODEL[] =
-      "local x = g.input('x', 'float32', { 6 })\n"
-      "local places = g.Cast(g.NonZero(x), { to = 'float32' })\n"
-      "g.output('y', g['my.company.Gemm'](places, places, { transB = 1, alpha = 0.5 }))\n"
-      "local c, runs = g['my.company.StatefulGemm'](places, places, { transB = 1, outputs = 2 })\n"
-      "g.output('c', c)\ng.output('runs', runs)";
-  const int64_t six = 6;
-  float first[6] = {0.0f, 1.0f, 1.0f, 0.0f, 0.0f, 1.0f};
-  float second[6] = {0.0f, 0.0f, 0.0f, 0.0f, 1.0f, 1.0f};
-  isolate_case_load(ISOLATE_ACCELERATOR("gemms"), ISOLATE_APART, NULL);
-  cleave_model_t *model = library_case_model(MODEL);
-  cleave_session_t *session = library_case_session(model, NULL, 1, &six, first, NULL);
-  library_case_run(session, 0, (float[]){15.0f}, 1);
-  library_case_run(session, 1, (float[]){30.0f}, 1);
-  ck_assert_int_eq(library_case_int(session, 2), 2);
-  cleave_tensor_view_t view = {
-      .size = sizeof view, .dtype = CLEAVE_DTYPE_F32, .rank = 1, .dims = &six, .data = second};
-  unit_ok(cleave_session_set_input(session, 0, &view, e));
-  library_case_run(session, 1, (float[]){41.0f}, 1);
-  ck_assert_int_eq(library_case_int(session, 2), 3);
-  cleave_session_destroy(session);
-  cleave_model_release(model);
-  isolate_case_unload("gemms");
-  isolate_case_check_no_children();
-}
-
-UNIT_TEST(memory_that_is_asked_for_often_is_given_back) {
-  static const int64_t SIX[1] = {6};
-  isolate_case_load(OPERATORS, ISOLATE_APART, NULL);
-  size_t before = isolate_case_descriptors();
-  for (int k = 0; k < 3; k++) {
-    expect(operate(PLACES("often"), 1, SIX, (float[]){0.0f, 1.0f, 2.0f, 3.0f, 5.0f}, 5), "");
-  }
-  ck_assert_uint_eq(isolate_case_descriptors(), before);
-  isolate_case_unload("bad_operators");
-}
+/* ---- memory ---- */
 
 UNIT_TEST(without_memory_programs_leave_nothing_and_no_more_goes_wrong) {
   const cleave_session_options_t options = with_cache();
-  static const char MODEL[] = PLACES("well");
+  static const char MODEL[] = ISOLATE_PLACES("well");
   static const int64_t SIX[1] = {6};
   cleave_tensor_view_t view = {
       .size = sizeof view, .dtype = CLEAVE_DTYPE_F32, .rank = 1, .dims = SIX, .data = DATA};
@@ -409,7 +266,7 @@ UNIT_TEST(without_memory_programs_leave_nothing_and_no_more_goes_wrong) {
       isolate_case_revive(OPERATORS, "bad_operators");
     }
     cleave_model_release(model);
-    expect(relu(way == 0 ? &options : &IMPERATIVE, 1, NULL), "");
+    isolate_case_expect(relu(way == 0 ? &options : &IMPERATIVE, 1, NULL), "");
     isolate_case_unload("bad_programs");
     isolate_case_unload("bad_operators");
   }
@@ -433,8 +290,8 @@ UNIT_TEST(many_rounds_of_loading_using_and_unloading_leave_nothing_behind) {
   for (int round = 0; round < ROUNDS; round++) {
     isolate_case_load(PROGRAMS, ISOLATE_APART, NULL);
     isolate_case_load(OPERATORS, ISOLATE_APART, NULL);
-    expect(relu(round % 2 == 0 ? &options : &IMPERATIVE, 2, NULL), "");
-    expect(operate(TWICE("well"), 2, SHAPE, DOUBLE, 6), "");
+    isolate_case_expect(relu(round % 2 == 0 ? &options : &IMPERATIVE, 2, NULL), "");
+    isolate_case_expect(isolate_case_operate(ISOLATE_TWICE("well"), 2, SHAPE, DOUBLE, 6), "");
     isolate_case_unload("bad_programs");
     isolate_case_unload("bad_operators");
     if (round == ROUNDS / 4) {
@@ -472,8 +329,10 @@ UNIT_TEST(a_process_that_lives_long_does_not_grow) {
     cleave_model_t *model =
         library_case_model("local x = g.input('x', 'float32', { 4 })\ng.output('y', g.Neg(g.Exp(g.Log(x))))");
     cleave_plan_t *plan = NULL;
-    expect(relu(round % 2 == 0 ? &options : &IMPERATIVE, 2, NULL), "");
-    expect(operate(PLACES("often"), 1, SIX, (float[]){0.0f, 1.0f, 2.0f, 3.0f, 5.0f}, 5), "");
+    isolate_case_expect(relu(round % 2 == 0 ? &options : &IMPERATIVE, 2, NULL), "");
+    isolate_case_expect(
+        isolate_case_operate(ISOLATE_PLACES("often"), 1, SIX, (float[]){0.0f, 1.0f, 2.0f, 3.0f, 5.0f}, 5),
+        "");
     unit_ok(library_case_partition(model, "bad_rules", "pass=all", "part=attach", &plan, e));
     cleave_plan_destroy(plan);
     cleave_model_release(model);
