@@ -116,6 +116,11 @@ static cleave_status_t take_info(worker_t *worker, worker_program_t *program, cl
   }
   program->workspace_bytes = info->workspace_bytes;
   cleave_wire_put_u64(&worker->reply, info->persistent_bytes);
+  bool has_note =
+      info->size >= offsetof(cleave_program_info_t, note) + sizeof info->note && info->note != NULL;
+  char note[CLEAVE_PROGRAM_NOTE_BYTES] = "";
+  (void)snprintf(note, sizeof note, "%s", has_note ? info->note : "");
+  cleave_wire_put_text(&worker->reply, has_note ? note : NULL);
   bool is_on_host =
       program->way == CLEAVE_WAY_KERNEL || worker_device_functions(worker, program->device) == NULL;
   if (is_on_host && worker_scratch_reserve(&worker->scratch, info->workspace_bytes) != CLEAVE_OK) {

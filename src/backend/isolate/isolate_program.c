@@ -238,6 +238,8 @@ static cleave_status_t ask(cleave_isolated_program_t *program, const cleave_regi
   CLEAVE_TRY(cleave_worker_constants_keep(worker, &program->constants, &program->constant_count));
   CLEAVE_TRY(cleave_worker_ask(worker, &call, &reply, message));
   size_t persistent = (size_t)cleave_wire_u64(&reply);
+  const char *note = cleave_wire_text(&reply);
+  (void)snprintf(program->note, sizeof program->note, "%s", note == NULL ? "" : note);
   CLEAVE_TRY(cleave_isolate_check_reply(worker, &call, &reply, message));
   program->is_made = true;
   if (has_known_inputs(program)) {
@@ -246,7 +248,8 @@ static cleave_status_t ask(cleave_isolated_program_t *program, const cleave_regi
   /* Scratch memory is the worker's own, and what shares memory there need not here. */
   program->info = (cleave_program_info_t){
       .size = sizeof program->info,
-      .persistent_bytes = (persistent > MAX_PERSISTENT ? MAX_PERSISTENT : persistent) + program->area_bytes};
+      .persistent_bytes = (persistent > MAX_PERSISTENT ? MAX_PERSISTENT : persistent) + program->area_bytes,
+      .note = note == NULL ? NULL : program->note};
   return CLEAVE_OK;
 }
 

@@ -37,7 +37,8 @@ typedef struct cleave_isolated_program {
   uint32_t *constants; /* ids that it keeps */
   uint32_t constant_count;
   cleave_program_info_t info;
-  cleave_step_time_t *steps; /* of the last run, in `arena` */
+  char note[CLEAVE_PROGRAM_NOTE_BYTES]; /* of `info` */
+  cleave_step_time_t *steps;            /* of the last run, in `arena` */
   uint32_t step_count;
   cleave_arena_t arena;
 } cleave_isolated_program_t;

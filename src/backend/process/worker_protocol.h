@@ -27,6 +27,9 @@ bool cleave_frame_is_callback(uint32_t kind);
 /* How a worker ends whose library closed the socket. */
 enum { CLEAVE_WORKER_EXIT_CLOSED = 77 };
 
+/* Room for what a library says of a program; what is longer is cut. */
+enum { CLEAVE_PROGRAM_NOTE_BYTES = 384 };
+
 /* Descriptors of a worker when it starts; it has no others. */
 enum { CLEAVE_WORKER_SOCKET = 3, CLEAVE_WORKER_RECORD = 4 };
 

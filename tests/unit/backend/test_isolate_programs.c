@@ -240,6 +240,26 @@ UNIT_TEST(saving_without_end_or_sense_is_ended) {
   isolate_case_check_no_children();
 }
 
+/* ---- notes ---- */
+
+UNIT_TEST(what_a_library_says_of_its_programs_comes_from_its_process) {
+  const cleave_session_options_t options = {.size = sizeof options};
+  for (int way = ISOLATE_HERE; way <= ISOLATE_APART; way++) {
+    isolate_case_load(PROGRAMS, (isolate_way_t)way, "note");
+    cleave_model_t *model = library_case_model(RELU_MODEL);
+    cleave_plan_t *plan = NULL;
+    unit_ok(library_case_partition(model, RELU_RULES, NULL, NULL, &plan, e));
+    cleave_session_t *session = library_case_session(model, plan, 2, SHAPE, DATA, &options);
+    ck_assert_uint_eq(cleave_session_note_count(session), 1);
+    isolate_case_expect(cleave_session_note(session, 0), "region 'part_0': six elements, 0000");
+    cleave_session_destroy(session);
+    cleave_plan_destroy(plan);
+    cleave_model_release(model);
+    isolate_case_unload("bad_programs");
+  }
+  isolate_case_check_no_children();
+}
+
 /* ---- memory ---- */
 
 UNIT_TEST(without_memory_programs_leave_nothing_and_no_more_goes_wrong) {
