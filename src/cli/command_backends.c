@@ -52,7 +52,8 @@ static void add_abilities(const cleave_backend_t *backend, cleave_text_t *text) 
       {backend->devices != NULL, "devices"},       {backend->imperative != NULL, "single operators"},
       {backend->blobs != NULL, "blobs"},           {backend->cost != NULL, "costs"},
       {backend->review != NULL, "review"},         {backend->configure != NULL, "configure"},
-      {backend->extensions != NULL, "extensions"}, {backend->adds, "adds"}};
+      {backend->extensions != NULL, "extensions"}, {backend->adds, "adds"},
+      {backend->backward != NULL, "backward"}};
   for (size_t k = 0; k < sizeof ABILITIES / sizeof ABILITIES[0]; k++) {
     if (ABILITIES[k].has) {
       cleave_text_format(text, "%s%s", text->length > 0 ? ", " : "", ABILITIES[k].name);

@@ -41,6 +41,17 @@ static cleave_status_t check_lost(const cleave_backend_handle_t *handle, cleave_
              : CLEAVE_OK;
 }
 
+/* A question that ran out of memory ends the partitioning. */
+static cleave_status_t check_memory(const cleave_backend_handle_t *handle, const char *function,
+                                    cleave_status_t status, cleave_message_t *message,
+                                    cleave_error_t *error) {
+  char place[128];
+  message->text[sizeof message->text - 1] = '\0';
+  (void)snprintf(place, sizeof place, "backend '%.64s': '%s'", handle->backend->name, function);
+  return status == CLEAVE_ERROR_OUT_OF_MEMORY ? cleave_registry_fail(error, status, place, message)
+                                              : CLEAVE_OK;
+}
+
 static cleave_status_t ask(cleave_supports_t *supports, const cleave_view_request_t *request, bool *out_yes,
                            cleave_reason_t *reason, cleave_error_t *error) {
   cleave_view_t view;
@@ -54,9 +65,7 @@ static cleave_status_t ask(cleave_supports_t *supports, const cleave_view_reques
   const cleave_backend_handle_t *handle = supports->handle;
   cleave_status_t status = handle->backend->supports(handle->state, &view.region, &message);
   *out_yes = status == CLEAVE_OK;
-  if (status == CLEAVE_ERROR_OUT_OF_MEMORY) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY(check_memory(handle, "supports", status, &message, error));
   if (status != CLEAVE_OK) {
     CLEAVE_TRY(check_lost(handle, &message, error));
     (void)snprintf(reason->text, sizeof reason->text, "%s", message.text);
@@ -97,9 +106,7 @@ static cleave_status_t ask_cost(cleave_supports_t *supports, const cleave_view_r
   CLEAVE_TRY(cleave_view_build(&supports->builder, request, &supports->arena, &view, error));
   cleave_message_t message = {.text = ""};
   cleave_status_t status = backend->cost(handle->state, &view.region, out_nanoseconds, &message);
-  if (status == CLEAVE_ERROR_OUT_OF_MEMORY) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY(check_memory(handle, "cost", status, &message, error));
   *out_known = status == CLEAVE_OK && *out_nanoseconds > 0.0 && isfinite(*out_nanoseconds);
   if (!*out_known) {
     CLEAVE_TRY(check_lost(handle, &message, error));
@@ -140,9 +147,7 @@ static cleave_status_t ask_review(cleave_supports_t *supports, const cleave_view
   CLEAVE_TRY(cleave_view_build(&supports->builder, request, &supports->arena, &view, error));
   cleave_message_t message = {.text = ""};
   cleave_status_t status = handle->backend->review(handle->state, &view.region, keep, &message);
-  if (status == CLEAVE_ERROR_OUT_OF_MEMORY) {
-    return cleave_error_out_of_memory(error);
-  }
+  CLEAVE_TRY(check_memory(handle, "review", status, &message, error));
   *out_yes = status == CLEAVE_OK;
   if (!*out_yes) {
     CLEAVE_TRY(check_lost(handle, &message, error));

@@ -432,9 +432,13 @@ cleave_status_t cleave_library_backward(const cleave_backend_handle_t *library, 
   if (editing.failure.status != CLEAVE_OK) {
     return cleave_error_set(error, editing.failure.status, "%s", editing.failure.message);
   }
-  return status == CLEAVE_OK || status == CLEAVE_ERROR_UNSUPPORTED
-             ? status
-             : cleave_registry_fail(error, status, request->forward->name, reason);
+  if (status == CLEAVE_OK || status == CLEAVE_ERROR_UNSUPPORTED) {
+    return status;
+  }
+  char place[256];
+  (void)snprintf(place, sizeof place, "backend '%.64s': 'backward' of region '%.128s'",
+                 library->backend->name, request->forward->name);
+  return cleave_registry_fail(error, status, place, reason);
 }
 
 void cleave_library_pass_bind(const cleave_named_rule_t *named, cleave_rule_t *rule) {

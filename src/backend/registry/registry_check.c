@@ -11,7 +11,9 @@ cleave_status_t cleave_registry_fail(cleave_error_t *error, cleave_status_t stat
   if (status <= CLEAVE_OK || status > CLEAVE_ERROR_INTERNAL) {
     status = CLEAVE_ERROR_BACKEND;
   }
-  const char *text = message->text[0] != '\0' ? message->text : "no reason given";
+  const char *text = message->text[0] != '\0'               ? message->text
+                     : status == CLEAVE_ERROR_OUT_OF_MEMORY ? cleave_status_text(status)
+                                                            : "no reason given";
   return cleave_error_set(error, status, "%s: %.*s", place, (int)sizeof message->text - 1, text);
 }
 

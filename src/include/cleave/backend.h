@@ -368,7 +368,8 @@ typedef struct cleave_device_properties {
  * runs on a device lie in memory of `alloc`, and their views say so (`memory`); constants of views stay in
  * host memory. Where the device shares host memory, all of them lie in host memory and no stream is used. All
  * functions may be called from any thread, for one device from one thread at a time; `alloc` also from inside
- * of `resize_output`. */
+ * of `resize_output`. That is of this group alone: while a thread is in one of them, others may compile, run
+ * and unload programs of the same device, each program in one thread at a time. */
 typedef struct cleave_backend_devices {
   size_t size;
   uint32_t (*count)(void *state);

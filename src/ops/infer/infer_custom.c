@@ -155,7 +155,9 @@ static cleave_status_t ask(asking_t *asking, const cleave_custom_operator_t *def
       definition->infer(definition->self, &asking->region, asking->answers, asking->dims, &message);
   message.text[sizeof message.text - 1] = '\0';
   if (status == CLEAVE_ERROR_OUT_OF_MEMORY) {
-    return cleave_error_out_of_memory(error);
+    return cleave_error_set(error, status, "library '%s': 'infer' of operator '%s.%s': %s",
+                            cleave_custom_op_library(infer->op), infer->op->domain, infer->op->name,
+                            message.text[0] != '\0' ? message.text : cleave_status_text(status));
   }
   if (status != CLEAVE_OK) {
     return cleave_infer_fail(infer, error, "%s", message.text[0] != '\0' ? message.text : "no reason given");

@@ -153,11 +153,9 @@ static cleave_status_t build_whole(cleave_build_t *build, const region_set_t *se
     CLEAVE_TRY(note_program(session, region, step.program, error));
     return cleave_build_add_step(build, &view, step, error);
   }
-  if (status == CLEAVE_ERROR_OUT_OF_MEMORY && reason->text[0] == '\0') {
-    return cleave_error_out_of_memory(error);
-  }
-  if ((status == CLEAVE_ERROR_OUT_OF_MEMORY && !session->fallback) || session->strict ||
-      cleave_session_is_lost(session, set->target)) {
+  /* A full device says so; then there may be room on the host. */
+  bool is_full = status == CLEAVE_ERROR_OUT_OF_MEMORY && (!session->fallback || reason->text[0] == '\0');
+  if (is_full || session->strict || cleave_session_is_lost(session, set->target)) {
     char place[224];
     (void)snprintf(place, sizeof place, "region '%.128s' on %.64s", region->name, region->backend);
     return cleave_registry_fail(error, status, place, reason);

@@ -178,8 +178,10 @@ static cleave_status_t try_node(cleave_build_t *build, const cleave_build_node_t
   if (*out_status != CLEAVE_OK) {
     /* A full device says so; then there may be room on the host. */
     bool may_fall_back = session->fallback && message->text[0] != '\0';
-    return *out_status == CLEAVE_ERROR_OUT_OF_MEMORY && !may_fall_back ? cleave_error_out_of_memory(error)
-                                                                       : CLEAVE_OK;
+    return *out_status == CLEAVE_ERROR_OUT_OF_MEMORY && !may_fall_back
+               ? cleave_session_fail_node(build->graph, request->node, session->targets.items[target].label,
+                                          *out_status, message, error)
+               : CLEAVE_OK;
   }
   return is_static ? cleave_build_add_step(build, &view, step, error)
                    : add_dynamic_step(build, &view, step, error);

@@ -286,7 +286,10 @@ static cleave_status_t try_compile(cleave_session_t *session, const cleave_step_
                                      .blobs = session->blobs};
   *out_status = cleave_program_compile(&wanted, &entry->program, message);
   session->loaded_count += *out_status == CLEAVE_OK && entry->program->is_loaded ? 1 : 0;
-  return *out_status == CLEAVE_ERROR_OUT_OF_MEMORY ? cleave_error_out_of_memory(error) : CLEAVE_OK;
+  return *out_status == CLEAVE_ERROR_OUT_OF_MEMORY
+             ? cleave_session_fail_node(session->graph, step->node, runner->label, *out_status, message,
+                                        error)
+             : CLEAVE_OK;
 }
 
 /* The backend of a region's node refuses it with these shapes: said once. */
@@ -439,11 +442,11 @@ static cleave_status_t take_outputs(const dynamic_call_t *call, cleave_error_t *
     const cleave_tensor_view_t *found = &call->outputs[k];
     cleave_slot_t *slot = &session->slots.items[step->output_slots[k]];
     if (found->data == NULL && cleave_view_element_count(found) != 0) {
+      bool was_refused = call->refusal.status != CLEAVE_OK;
       return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
                               "operator '%s' (node '%s'): %s gave no shape for output %u%s%s", step->op,
                               step->name, call->target->label, (unsigned)k, was_refused ? ": " : "",
                               was_refused ? call->refusal.reason.text : "");
-      bool was_refused = call->refusal.status != CLEAVE_OK;
     }
     if (call->target->place == CLEAVE_PLACE_HOST) {
       step->outputs[k] = *found;
@@ -488,10 +491,10 @@ static cleave_status_t run_entry(cleave_session_t *session, cleave_step_t *step,
   cleave_status_t status = cleave_program_run(entry->program, &args, &message);
   message.text[sizeof message.text - 1] = '\0';
   if (status != CLEAVE_OK) {
+    cleave_resize_explain(&call.refusal, status, &message);
     return cleave_session_fail_node(session->graph, step->node, call.target->label, status, &message, error);
   }
   status = take_outputs(&call, error);
-    cleave_resize_explain(&call.refusal, status, &message);
   call.target->statistics.dynamic_bytes = call.target->stage.bytes;
   return status;
 }

@@ -50,6 +50,7 @@ local x = g.input("x", "float32", { 2, 3 })
 g.output("y", g["npu.ops.Twice"](g.Relu(x)))
 LUA
 "$program" backends -v --load "$folder/npu/libnpu.so" >"$folder/out"
+grep -q "has .*backward" "$folder/out" || { cat "$folder/out"; exit 1; }
 grep -q 'operator npu.ops.Twice, versions 1 to 2: X -> Y' "$folder/out" || { cat "$folder/out"; exit 1; }
 "$program" backends -v --load "$folder/npu/libnpu.so" --isolate npu >"$folder/out"
 grep -q 'operator npu.ops.Twice, versions 1 to 2: X -> Y' "$folder/out" || { cat "$folder/out"; exit 1; }

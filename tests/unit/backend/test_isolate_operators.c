@@ -77,6 +77,13 @@ UNIT_TEST(why_memory_was_refused_is_in_the_message) {
   isolate_case_check_no_children();
 }
 
+UNIT_TEST(inference_that_has_no_memory_is_named) {
+  isolate_case_load(OPERATORS, ISOLATE_HERE, NULL);
+  library_case_model_fails(ISOLATE_TWICE("full infer"), CLEAVE_ERROR_OUT_OF_MEMORY,
+                           "library 'bad_operators': 'infer' of operator 'bad.op.Twice': out of memory");
+  isolate_case_unload("bad_operators");
+}
+
 UNIT_TEST(inference_that_misbehaves_is_the_error_of_the_model) {
   static const struct {
     const char *text;

@@ -260,6 +260,18 @@ UNIT_TEST(what_a_library_says_of_its_programs_comes_from_its_process) {
   isolate_case_check_no_children();
 }
 
+/* ---- in this process ---- */
+
+UNIT_TEST(who_has_no_memory_is_named) {
+  isolate_case_load(PROGRAMS, ISOLATE_HERE, "full supports");
+  isolate_case_expect(relu(NULL, 1, NULL), "backend 'bad_programs': 'supports': out of memory");
+  isolate_case_unload("bad_programs");
+  isolate_case_load(PROGRAMS, ISOLATE_HERE, "full compile");
+  isolate_case_expect(relu(NULL, 1, NULL), "region 'part_0' on bad_programs: out of memory");
+  isolate_case_expect(relu(&IMPERATIVE, 1, NULL), "");
+  isolate_case_unload("bad_programs");
+}
+
 /* ---- memory ---- */
 
 UNIT_TEST(without_memory_programs_leave_nothing_and_no_more_goes_wrong) {

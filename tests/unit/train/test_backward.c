@@ -138,7 +138,8 @@ UNIT_TEST(backends_make_the_gradients_of_their_regions_or_say_why_not) {
   train(NOTHING, NULL, CLEAVE_ERROR_BACKEND, "inner_0: cpu: the gradient of ");
   train(NO_VALUE, NULL, CLEAVE_ERROR_BACKEND, "is missing, or no value");
   train(ANOTHER_SHAPE, NULL, CLEAVE_ERROR_BACKEND, "grad(region 0): the gradient of ");
-  train(FAILURE, NULL, CLEAVE_ERROR_BACKEND, "inner_0: the device is gone");
+  train(FAILURE, NULL, CLEAVE_ERROR_BACKEND,
+        "backend 'cpu': 'backward' of region 'inner_0': the device is gone");
   table->backward = NULL;
 }
 
