@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory on the library's device: a program that runs there has buffers of its own, to and from which the
 // shared ones are copied around every run.
+#include <stdio.h>
+
 #include "backend/region/region_wire.h"
 #include "worker/worker.h"
 
@@ -14,6 +16,19 @@ const cleave_backend_devices_t *worker_device_functions(const worker_t *worker, 
                 devices->properties(worker->state, device, &properties, &message) == CLEAVE_OK &&
                 properties.shares_host_memory;
   return is_complete && !shares ? devices : NULL;
+}
+
+cleave_status_t worker_device_start(const worker_t *worker, uint32_t device, cleave_message_t *message) {
+  const cleave_backend_devices_t *devices = worker->table.devices;
+  cleave_device_properties_t properties = {.size = sizeof properties};
+  cleave_status_t status = devices == NULL || devices->properties == NULL
+                               ? CLEAVE_OK
+                               : devices->properties(worker->state, device, &properties, message);
+  if (status != CLEAVE_OK && message->text[0] == '\0') {
+    (void)snprintf(message->text, sizeof message->text, "device %u does not start and gives no reason",
+                   (unsigned)device);
+  }
+  return status;
 }
 
 /* Memory for one input or output; a constant is copied there at once. */

@@ -181,6 +181,9 @@ static cleave_status_t compile(worker_t *worker, worker_program_t *program, clea
   program->profile = options.profile;
   program->device = options.device;
   CLEAVE_TRY(worker_read_region(worker, in, &program->arena, &program->region, message));
+  if (program->way != CLEAVE_WAY_KERNEL) {
+    CLEAVE_TRY(worker_device_start(worker, program->device, message));
+  }
   CLEAVE_TRY_OR(make(worker, program, number, &options, message), program->program = NULL);
   if (program->program == NULL) {
     (void)snprintf(message->text, sizeof message->text, "the backend made no program and gave no reason");

@@ -226,6 +226,8 @@ void worker_program_unload_all(worker_t *worker);
 /* Memory on the device for what the program is bound to. */
 cleave_status_t worker_device_use(worker_t *worker, worker_program_t *program, cleave_message_t *message);
 void worker_device_leave(const worker_t *worker, worker_program_t *program);
+/* Its properties are to be had; a program for a device that does not start is not compiled. */
+cleave_status_t worker_device_start(const worker_t *worker, uint32_t device, cleave_message_t *message);
 /* The functions for memory of a device that does not share the host's, or NULL. */
 const cleave_backend_devices_t *worker_device_functions(const worker_t *worker, uint32_t device);
 cleave_status_t worker_device_copy_in(worker_t *worker, const worker_program_t *program, bool has_requests,

@@ -58,15 +58,18 @@ static void destroy(void *opaque) {
 
 /* ---- devices ---- */
 
-static uint32_t count(void *state) {
-  (void)state;
-  return DEVICES;
+static uint32_t count(void *opaque) {
+  device_state_t *state = opaque;
+  return state->broken_start == 2 ? 0 : DEVICES;
 }
 
-static cleave_status_t properties(void *state, uint32_t device, cleave_device_properties_t *out,
+static cleave_status_t properties(void *opaque, uint32_t device, cleave_device_properties_t *out,
                                   cleave_message_t *message) {
-  (void)state;
-  (void)message;
+  device_state_t *state = opaque;
+  if (state->broken_start == 1) {
+    (void)snprintf(message->text, sizeof message->text, "the device does not answer");
+    return CLEAVE_ERROR_BACKEND;
+  }
   memset(out->name, 'x', sizeof out->name); /* not even ended */
   out->memory_bytes = POOL_BYTES;
   out->shares_host_memory = has("shared") && device == 0;
@@ -127,6 +130,9 @@ static cleave_status_t copy(device_state_t *state, uint32_t device, const cleave
                             cleave_message_t *message) {
   size_t bytes = (size_t)cleave_view_element_count(to) * cleave_dtype_size(to->dtype);
   copy_t task = {state, device, (void *)(uintptr_t)to->data, from->data, bytes};
+  if (is_broken(&state->broken_copy, message)) {
+    return CLEAVE_ERROR_BACKEND;
+  }
   if (state->fail_copy > 0 && --state->fail_copy == 0) {
     (void)snprintf(message->text, sizeof message->text, "the bus is broken");
     return CLEAVE_ERROR_BACKEND;
@@ -426,6 +432,10 @@ static cleave_status_t configure(void *opaque, const cleave_key_value_t *setting
     atomic_long *value;
   } KEYS[] = {{"fail_alloc", &state->fail_alloc},
               {"fail_copy", &state->fail_copy},
+              {"broken_copy", &state->broken_copy},
+              {"broken_event", &state->broken_event},
+              {"broken_stream", &state->broken_stream},
+              {"broken_start", &state->broken_start},
               {"misaligned", &state->misaligned},
               {"empty", &state->empty},
               {"fail_once", &state->fail_once},

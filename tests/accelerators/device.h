@@ -28,12 +28,16 @@ typedef struct pool {
 typedef struct device_state {
   pool_t pools[DEVICES];
   /* set by configure */
-  atomic_long fail_alloc; /* this allocation fails: 1 is the next */
-  atomic_long fail_copy;  /* this copy */
-  atomic_long misaligned; /* memory is not aligned */
-  atomic_long empty;      /* alloc succeeds without memory */
-  atomic_long fail_once;  /* the next run fails on its stream */
-  atomic_long latency_us; /* that a task of a stream waits before it starts */
+  atomic_long fail_alloc;    /* this allocation fails: 1 is the next */
+  atomic_long fail_copy;     /* this copy */
+  atomic_long misaligned;    /* memory is not aligned */
+  atomic_long empty;         /* alloc succeeds without memory */
+  atomic_long fail_once;     /* the next run fails on its stream */
+  atomic_long broken_copy;   /* this copy and all later ones fail */
+  atomic_long broken_event;  /* this call about an event, and all later ones */
+  atomic_long broken_stream; /* this stream, and all later ones */
+  atomic_long broken_start;  /* 1: there are no properties, 2: nor a device */
+  atomic_long latency_us;    /* that a task of a stream waits before it starts */
   /* answered by it */
   atomic_long live; /* allocations */
   atomic_long copies_to;
@@ -46,6 +50,18 @@ typedef struct device_state {
   atomic_long waits;       /* of the host, for streams and events */
   atomic_long event_waits; /* of streams */
 } device_state_t;
+
+/* Is it time for it? 1 is now, 0 never. */
+static inline bool is_broken(atomic_long *calls, cleave_message_t *message) {
+  long left = atomic_load(calls);
+  if (left > 1) {
+    atomic_store(calls, left - 1);
+  }
+  if (left == 1) {
+    (void)snprintf(message->text, sizeof message->text, "the bus is broken for good");
+  }
+  return left == 1;
+}
 
 /* Takes away, or gives, all access to a device's memory. */
 static inline void pool_open(pool_t *pool) {
@@ -153,8 +169,11 @@ static inline cleave_status_t stream_put(stream_t *stream,
 
 static inline cleave_status_t stream_create(void *opaque, uint32_t device, void **out_stream,
                                             cleave_message_t *message) {
+  device_state_t *state = opaque;
+  if (is_broken(&state->broken_stream, message)) {
+    return CLEAVE_ERROR_BACKEND;
+  }
   stream_t *stream = calloc(1, sizeof *stream);
-  (void)message;
   if (stream == NULL) {
     return CLEAVE_ERROR_OUT_OF_MEMORY;
   }
@@ -195,10 +214,11 @@ static inline cleave_status_t stream_wait(void *opaque, void *handle, cleave_mes
 
 static inline cleave_status_t event_create(void *opaque, uint32_t device, void **out_event,
                                            cleave_message_t *message) {
-  event_t *event = calloc(1, sizeof *event);
-  (void)opaque;
   (void)device;
-  (void)message;
+  if (is_broken(&((device_state_t *)opaque)->broken_event, message)) {
+    return CLEAVE_ERROR_BACKEND;
+  }
+  event_t *event = calloc(1, sizeof *event);
   *out_event = event;
   if (event == NULL) {
     return CLEAVE_ERROR_OUT_OF_MEMORY;
@@ -230,8 +250,9 @@ static inline cleave_status_t pass_work(void *context, cleave_message_t *message
 static inline cleave_status_t event_record(void *opaque, void *handle, void *stream,
                                            cleave_message_t *message) {
   event_t *event = handle;
-  (void)opaque;
-  (void)message;
+  if (is_broken(&((device_state_t *)opaque)->broken_event, message)) {
+    return CLEAVE_ERROR_BACKEND;
+  }
   (void)pthread_mutex_lock(&event->lock);
   event->recorded++;
   (void)pthread_mutex_unlock(&event->lock);
@@ -254,6 +275,9 @@ static inline cleave_status_t event_wait(void *opaque, void *handle, void *strea
                                          cleave_message_t *message) {
   device_state_t *state = opaque;
   event_t *event = handle;
+  if (is_broken(&state->broken_event, message)) {
+    return CLEAVE_ERROR_BACKEND;
+  }
   (void)pthread_mutex_lock(&event->lock);
   await_t await = {event, event->recorded};
   (void)pthread_mutex_unlock(&event->lock);

@@ -16,6 +16,9 @@ cleave_status_t cleave_backend_check_device(const cleave_backend_handle_t *handl
   if (device < count) {
     return CLEAVE_OK;
   }
+  if (count == 0) {
+    return cleave_error_set(error, CLEAVE_ERROR_BACKEND, "backend '%s' has no device", handle->backend->name);
+  }
   return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                           "backend '%s' has %u device%s, there is no device %llu", handle->backend->name,
                           (unsigned)count, count == 1 ? "" : "s", (unsigned long long)device);
@@ -28,9 +31,6 @@ static cleave_status_t parse_device(const char *text, uint64_t *out_device, clea
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                             "expected the number of a device, found '%s'", text);
   }
-  CLEAVE_TRY(cleave_backend_check_device(handle, number, error));
-  *out_device = (uint32_t)number;
-  return CLEAVE_OK;
   return CLEAVE_OK;
 }
 
@@ -38,11 +38,11 @@ cleave_status_t cleave_backend_read_device(const cleave_backend_handle_t *handle
                                            uint32_t *out_device, cleave_error_t *error) {
   uint64_t number = 0;
   CLEAVE_TRY(parse_device(text, &number, error));
+  CLEAVE_TRY(cleave_backend_check_device(handle, number, error));
+  *out_device = (uint32_t)number;
+  return CLEAVE_OK;
 }
 
-cleave_status_t cleave_backend_check_option(const cleave_backend_handle_t *handle, const char *key,
-                                            cleave_error_t *error) {
-  const cleave_backend_t *backend = handle->backend;
 cleave_status_t cleave_backend_device_of(const cleave_attribute_view_t *attribute, uint32_t *out_device,
                                          cleave_error_t *error) {
   cleave_error_t reason = CLEAVE_ERROR_INIT;
@@ -59,6 +59,9 @@ cleave_status_t cleave_backend_device_of(const cleave_attribute_view_t *attribut
   return CLEAVE_OK;
 }
 
+cleave_status_t cleave_backend_check_option(const cleave_backend_handle_t *handle, const char *key,
+                                            cleave_error_t *error) {
+  const cleave_backend_t *backend = handle->backend;
   cleave_text_t known = {0};
   cleave_nearest_t nearest = {0};
   cleave_nearest_offer(&nearest, key, "device");

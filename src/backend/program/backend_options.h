@@ -37,7 +37,8 @@ void cleave_backend_option_table_apply(cleave_backend_option_table_t *table, con
                                        cleave_compile_options_t *compile);
 
 /* CLEAVE_ERROR_INVALID_ARGUMENT if the backend has no such device: "backend 'x' has 2 devices, there is no
- * device 3". One without devices of its own has device 0, the host. */
+ * device 3". One without devices of its own has device 0, the host; one that has such functions, but finds no
+ * device, has failed: CLEAVE_ERROR_BACKEND. */
 CLEAVE_STATUS cleave_backend_check_device(const cleave_backend_handle_t *handle, uint64_t device,
                                           cleave_error_t *error);
 
@@ -45,12 +46,12 @@ CLEAVE_STATUS cleave_backend_check_device(const cleave_backend_handle_t *handle,
 CLEAVE_STATUS cleave_backend_read_device(const cleave_backend_handle_t *handle, const char *text,
                                          uint32_t *out_device, cleave_error_t *error);
 
-/* CLEAVE_ERROR_INVALID_ARGUMENT if programs of the backend have no option of this key, with those that
 /* That of the attribute `device` of a region: a number, or a text of its digits, which is all that a
  * partitioner of a library can attach. Whether the backend has it is not asked. */
 CLEAVE_STATUS cleave_backend_device_of(const cleave_attribute_view_t *attribute, uint32_t *out_device,
                                        cleave_error_t *error);
 
+/* CLEAVE_ERROR_INVALID_ARGUMENT if programs of the backend have no option of this key, with those that
  * they have. */
 CLEAVE_STATUS cleave_backend_check_option(const cleave_backend_handle_t *handle, const char *key,
                                           cleave_error_t *error);

@@ -408,10 +408,13 @@ typedef struct cleave_session_options {
    * of another version, library, device or option is compiled anew, and the log says why. */
   const char *blob_folder;
   uint64_t blob_limit; /* bytes; beyond, what was not used for the longest time goes. 0: 2 GiB */
-  /* If a backend fails in a run, `cpu` computes the region in that run and in all later ones; if a
-   * device has no memory for a session, or does not start, `cpu` gets its regions. A note and the log say
-   * which and why. The backend's programs never write over their inputs then. Operators of libraries have
-   * nobody else to compute them: their failures are errors. */
+  /* If a backend fails in a run, `cpu` computes the region in that run and in all later ones; if a device
+   * has no memory for a session, or does not start (no device, `properties`, streams, events), `cpu` gets
+   * its regions; if copies or events of a device fail in a run, the run is done once more, with `cpu` in
+   * the device's place, unless an output was added to (CLEAVE_REQUEST_ADD). What failed beside other steps
+   * or late on a stream is repeated step by step first; where it does not fail again, the device stays. A
+   * note or the log says which and why. The backend's programs never write over their inputs then.
+   * Operators of libraries have nobody else to compute them: the failure of a region with one is an error. */
   bool fallback;
   /* Steps side by side, on threads of the session (cleave/engine.h). 1: none, a run is the work of the
    * calling thread, and of streams. 2 and more: so many threads compute on the host, each a branch of the

@@ -162,7 +162,8 @@ static cleave_status_t get_event(cleave_session_t *session, uint32_t step, void 
   cleave_step_t *source = &session->steps.items[step];
   if (source->event == NULL) {
     cleave_device_t *device = session->targets.items[source->target].device;
-    CLEAVE_TRY(cleave_device_event_create(device, &source->event, error));
+    CLEAVE_TRY_OR(cleave_device_event_create(device, &source->event, error),
+                  session->failed = device->handle);
   }
   *out_event = source->event;
   return CLEAVE_OK;

@@ -158,7 +158,9 @@ typedef struct cleave_target {
   /* a device with memory of its own */
   unsigned char *memory_blocks; /* blocks, then workspace */
   unsigned char *constants;
-  cleave_stage_t stage; /* of dynamic steps */
+  bool is_abandoned;          /* it failed: `cpu` does its work, and its values lie in `host_blocks` */
+  unsigned char *host_blocks; /* owned */
+  cleave_stage_t stage;       /* of dynamic steps */
   cleave_session_device_t statistics;
 } cleave_target_t;
 
@@ -168,9 +170,9 @@ typedef struct cleave_output {
   cleave_request_t request;
   bool has_memory; /* the user's: `view` shows it */
   bool is_direct;  /* the step that computes the output writes there, adding if it is asked to */
+  uint64_t set_at; /* number of the run before memory and request were set last: only later ones count */
   cleave_tensor_view_t view;
   int64_t dims[CLEAVE_MAX_RANK];
-  uint64_t set_at; /* number of the run before memory and request were set last: only later ones count */
 } cleave_output_t;
 
 /* An output that is an input of the next run (session_state.c). */
@@ -283,6 +285,7 @@ struct cleave_session {
   bool is_careful;         /* every step is waited for */
   bool has_output_work;    /* for cleave_session_finish_outputs */
   bool has_failed_streams; /* they are made anew before the next run */
+  uint32_t broken;         /* target whose device failed in this run, outside of programs; 0: none */
   bool has_run;
 };
 
@@ -396,6 +399,20 @@ bool cleave_session_falls_back(const cleave_session_t *session, uint32_t target)
 CLEAVE_STATUS cleave_session_run_fallback(cleave_session_t *session, cleave_step_t *step,
                                           const cleave_message_t *reason, cleave_error_t *error);
 void cleave_session_destroy_fallback(cleave_step_t *step);
+/* The first part of that alone. */
+CLEAVE_STATUS cleave_session_make_fallback(cleave_session_t *session, cleave_step_t *step,
+                                           const cleave_message_t *reason, cleave_error_t *error);
+
+/* ---- devices that fail (session_abandon.c) ---- */
+
+/* Runs all steps; what failed on a stream is `late`. */
+typedef cleave_status_t (*cleave_steps_fn_t)(cleave_session_t *session, cleave_late_t *late,
+                                             cleave_error_t *error);
+/* After steps that came to `status`, with the reason in `error`: while that is because of a device
+ * (session->broken), `cpu` takes its place, and the steps run again. Returns what the last of these runs came
+ * to; `error` is empty if that is CLEAVE_OK. */
+CLEAVE_STATUS cleave_session_repeat_without(cleave_session_t *session, cleave_status_t status,
+                                            cleave_steps_fn_t run_steps, cleave_error_t *error);
 
 /* After the steps: adds or copies to the user's memory what steps could not write there. */
 CLEAVE_STATUS cleave_session_finish_outputs(cleave_session_t *session, cleave_error_t *error);

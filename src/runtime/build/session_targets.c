@@ -40,11 +40,15 @@ cleave_status_t cleave_session_target(cleave_session_t *session, const cleave_ba
   }
   CLEAVE_TRY(cleave_array_reserve(&session->targets, 1, error));
   cleave_target_t target = {.handle = handle};
-  CLEAVE_TRY(cleave_device_acquire(handle, device, &target.device, error));
-  *out_target = (uint32_t)session->targets.count;
-  cleave_array_push_reserved(&session->targets, target);
-  cleave_status_t status = start_target(session, &session->targets.items[*out_target], *out_target, error);
-  if (status != CLEAVE_OK && target.device != NULL) {
+  cleave_status_t status = cleave_backend_check_device(handle, device, error);
+  bool is_mistake = status == CLEAVE_ERROR_INVALID_ARGUMENT; /* of whoever named the device */
+  CLEAVE_THEN(status, cleave_device_acquire(handle, device, &target.device, error));
+  if (status == CLEAVE_OK) {
+    *out_target = (uint32_t)session->targets.count;
+    cleave_array_push_reserved(&session->targets, target);
+    status = start_target(session, &session->targets.items[*out_target], *out_target, error);
+  }
+  if (status != CLEAVE_OK && !is_mistake && handle->backend->devices != NULL) {
     session->failed = handle;
   }
   return status;
@@ -56,11 +60,11 @@ cleave_status_t cleave_session_region_target(cleave_session_t *session, const cl
   CLEAVE_TRY(cleave_registry_find(session->graph->context, region->backend, &handle, error));
   cleave_compile_options_t options = {.device = 0};
   cleave_backend_option_table_apply(&session->options, region->backend, &options);
+  cleave_error_t reason = CLEAVE_ERROR_INIT;
+  cleave_status_t status = CLEAVE_OK;
   for (uint32_t k = 0; k < region->attribute_count && handle->backend->devices != NULL; k++) {
     if (strcmp(region->attributes[k].name, "device") == 0) {
       CLEAVE_THEN(status, cleave_backend_device_of(&region->attributes[k], &options.device, &reason));
-  cleave_error_t reason = CLEAVE_ERROR_INIT;
-  cleave_status_t status = CLEAVE_OK;
     }
   }
   CLEAVE_THEN(status, cleave_session_target(session, handle, options.device, out_target, &reason));
@@ -93,10 +97,11 @@ void cleave_session_drain(cleave_session_t *session) {
 cleave_status_t cleave_session_renew_streams(cleave_session_t *session, cleave_error_t *error) {
   for (size_t k = 0; k < session->targets.count; k++) {
     cleave_target_t *target = &session->targets.items[k];
-    if (target->place != CLEAVE_PLACE_HOST) {
+    if (target->place != CLEAVE_PLACE_HOST && !target->is_abandoned) {
       cleave_device_stream_destroy(target->device, target->stream);
       target->stream = NULL;
-      CLEAVE_TRY(cleave_device_stream_create(target->device, &target->stream, error));
+      CLEAVE_TRY_OR(cleave_device_stream_create(target->device, &target->stream, error),
+                    session->broken = (uint32_t)k);
     }
   }
   for (size_t s = 0; s < session->steps.count; s++) {
@@ -129,6 +134,7 @@ void cleave_session_destroy_targets(cleave_session_t *session) {
     }
     cleave_array_free(&target->run_options);
     cleave_stage_deinit(&target->stage);
+    cleave_free(target->host_blocks);
     if (target->device != NULL) {
       cleave_device_free(target->device, target->memory_blocks);
       cleave_device_free(target->device, target->constants);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "backend/registry/context.h"
+#include "ops/custom.h"
 #include "runtime/build/session_internal.h"
 
 typedef struct cleave_step_fallback {
@@ -103,14 +104,28 @@ static cleave_status_t note(cleave_session_t *session, const cleave_step_t *step
   return cleave_session_add_note(session, text, error);
 }
 
-/* Nobody but its library runs an operator of a library. */
-static bool has_library_operator(const cleave_session_t *session, const cleave_step_t *step) {
+/* Nobody but its library runs an operator of a library: the first of them, or NONE. */
+static cleave_node_t find_library_operator(const cleave_session_t *session, const cleave_step_t *step) {
   for (uint32_t k = 0; k < step->node_count; k++) {
     if ((cleave_node_op(session->graph, step->nodes[k])->flags & CLEAVE_OP_FROM_LIBRARY) != 0) {
-      return true;
+      return step->nodes[k];
     }
   }
-  return false;
+  return CLEAVE_NODE_NONE;
+}
+
+static cleave_status_t fail_operator(const cleave_session_t *session, const cleave_step_t *step,
+                                     cleave_node_t node, const cleave_message_t *reason,
+                                     cleave_error_t *error) {
+  char label[128];
+  const cleave_op_t *op = cleave_node_op(session->graph, node);
+  cleave_message_t message = *reason;
+  cleave_error_t failed = CLEAVE_ERROR_INIT;
+  cleave_status_t status = cleave_session_fail_step(session, step, CLEAVE_ERROR_BACKEND, &message, &failed);
+  return cleave_error_set(
+      error, status, "%.480s; cpu cannot take over from operator '%s.%s' (node '%s') of library '%s'",
+      failed.message, op->domain, op->name, cleave_node_label(session->graph, node, label, sizeof label),
+      cleave_custom_op_library(op));
 }
 
 /* Views, and places for memory that is made when it is needed. */
@@ -127,22 +142,17 @@ static cleave_status_t allocate(cleave_step_fallback_t *fallback, const cleave_s
   return is_complete ? CLEAVE_OK : cleave_error_out_of_memory(error);
 }
 
-/* Streams that failed are not used again. */
-static cleave_status_t make(cleave_session_t *session, cleave_step_t *step, const cleave_message_t *reason,
-                            cleave_error_t *error) {
-  const cleave_target_t *target = &session->targets.items[step->target];
-  if (has_library_operator(session, step)) {
-    return cleave_session_fail_node(session->graph, step->nodes[0], target->label, CLEAVE_ERROR_BACKEND,
-                                    reason, error);
+cleave_status_t cleave_session_make_fallback(cleave_session_t *session, cleave_step_t *step,
+                                             const cleave_message_t *reason, cleave_error_t *error) {
+  cleave_node_t node = find_library_operator(session, step);
+  if (cleave_node_exists(node)) {
+    return fail_operator(session, step, node, reason, error);
   }
   cleave_step_fallback_t *fallback = cleave_allocate_zeroed(1, sizeof *fallback);
   CLEAVE_TRY_MEMORY(fallback, error);
   cleave_status_t status = compile(session, step, &fallback->program, error);
   CLEAVE_THEN(status, allocate(fallback, step, error));
   CLEAVE_THEN(status, note(session, step, reason, error));
-  if (status == CLEAVE_OK && target->stream != NULL) {
-    status = cleave_session_renew_streams(session, error);
-  }
   CLEAVE_TRY_OR(status, destroy(fallback, step));
   step->fallback = fallback;
   session->fallback_count++;
@@ -160,7 +170,7 @@ static cleave_status_t move_to_host(cleave_tensor_view_t *view, void **memory, s
   return *memory == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
 }
 
-static cleave_status_t take_inputs(const cleave_session_t *session, const cleave_step_t *step,
+static cleave_status_t take_inputs(cleave_session_t *session, const cleave_step_t *step,
                                    cleave_error_t *error) {
   cleave_step_fallback_t *fallback = step->fallback;
   uint32_t count = 0;
@@ -173,8 +183,9 @@ static cleave_status_t take_inputs(const cleave_session_t *session, const cleave
     *view = step->inputs[k];
     if (view->memory != CLEAVE_MEMORY_HOST) {
       CLEAVE_TRY(move_to_host(view, &fallback->input_memory[k], bytes, error));
-      CLEAVE_TRY(cleave_device_copy(session->targets.items[step->target].device, false, view,
-                                    &step->inputs[k], bytes, NULL, error));
+      CLEAVE_TRY_OR(cleave_device_copy(session->targets.items[step->target].device, false, view,
+                                       &step->inputs[k], bytes, NULL, error),
+                    session->broken = step->target);
     }
   }
   return CLEAVE_OK;
@@ -195,14 +206,15 @@ static cleave_status_t place_outputs(const cleave_session_t *session, const clea
   return CLEAVE_OK;
 }
 
-static cleave_status_t hand_out_outputs(const cleave_session_t *session, const cleave_step_t *step,
+static cleave_status_t hand_out_outputs(cleave_session_t *session, const cleave_step_t *step,
                                         cleave_error_t *error) {
   for (uint32_t k = 0; k < step->output_count; k++) {
     const cleave_tensor_view_t *found = &step->fallback->outputs[k];
     size_t bytes = session->slots.items[step->output_slots[k]].bytes;
     if (step->outputs[k].memory != CLEAVE_MEMORY_HOST) {
-      CLEAVE_TRY(cleave_device_copy(session->targets.items[step->target].device, true, &step->outputs[k],
-                                    found, bytes, NULL, error));
+      CLEAVE_TRY_OR(cleave_device_copy(session->targets.items[step->target].device, true, &step->outputs[k],
+                                       found, bytes, NULL, error),
+                    session->broken = step->target);
     } else if (step->requests != NULL && step->requests[k] == CLEAVE_REQUEST_ADD) {
       cleave_session_add_values(found->dtype, (void *)(uintptr_t)step->outputs[k].data, found->data, bytes);
     }
@@ -229,7 +241,10 @@ static cleave_status_t call(cleave_session_t *session, cleave_step_t *step, clea
 cleave_status_t cleave_session_run_fallback(cleave_session_t *session, cleave_step_t *step,
                                             const cleave_message_t *reason, cleave_error_t *error) {
   if (step->fallback == NULL) {
-    CLEAVE_TRY(make(session, step, reason, error));
+    CLEAVE_TRY(cleave_session_make_fallback(session, step, reason, error));
+    if (session->targets.items[step->target].stream != NULL) { /* one that failed is not used again */
+      CLEAVE_TRY(cleave_session_renew_streams(session, error));
+    }
   }
   step->part_count = 0;
   CLEAVE_TRY(take_inputs(session, step, error));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs of a session whose steps have lanes (runtime/build/session_lanes.c): pushed to the engine as segments.
+#include <stdio.h>
+
 #include "runtime/build/session_internal.h"
 
 static cleave_status_t run_program(cleave_session_t *session, cleave_step_t *step, void *stream,
@@ -66,11 +68,15 @@ cleave_status_t cleave_session_run_lanes(cleave_session_t *session, cleave_late_
   if (status == CLEAVE_OK || late->is_late) {
     return status;
   }
-  if (failed != CLEAVE_INDEX_NONE &&
-      cleave_session_falls_back(session, session->steps.items[failed].target)) {
-    *late = (cleave_late_t){.is_late = true,
-                            .status = status,
-                            .label = session->targets.items[session->steps.items[failed].target].label};
+  /* A step that fails has a target; what fails between steps is a stream or an event. */
+  const cleave_target_t *target =
+      failed == CLEAVE_INDEX_NONE ? NULL : &session->targets.items[session->steps.items[failed].target];
+  if (target == NULL ? session->fallback
+                     : cleave_session_falls_back(session, session->steps.items[failed].target)) {
+    *late = (cleave_late_t){
+        .is_late = true, .status = status, .label = target == NULL ? "a device" : target->label};
+    (void)snprintf(late->message.text, sizeof late->message.text, "%.*s", (int)sizeof late->message.text - 1,
+                   reason.message);
     return status;
   }
   return cleave_error_take(error, &reason);

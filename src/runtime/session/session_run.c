@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/registry/context.h"
 #include "base/sized.h"
 #include "runtime/build/session_internal.h"
 #include "system/clock.h"
@@ -117,10 +118,14 @@ static cleave_status_t wait_stream(cleave_target_t *target, cleave_late_t *late)
   return status;
 }
 
-static cleave_status_t run_waits(cleave_session_t *session, const cleave_step_t *step, cleave_late_t *late) {
+static cleave_status_t run_waits(cleave_session_t *session, const cleave_step_t *step, cleave_late_t *late,
+                                 cleave_error_t *error) {
   for (uint32_t k = 0; k < step->wait_count; k++) {
     const cleave_wait_t *wait = &step->waits[k];
     cleave_target_t *source = &session->targets.items[wait->source];
+    if (source->is_abandoned) {
+      continue;
+    }
     if (wait->event == NULL) {
       CLEAVE_TRY(wait_stream(source, late));
       continue;
@@ -132,6 +137,10 @@ static cleave_status_t run_waits(cleave_session_t *session, const cleave_step_t 
         cleave_device_event_wait(waiter == NULL ? source->device : waiter->device, wait->event,
                                  waiter == NULL ? NULL : waiter->stream, &late->message);
     if (status != CLEAVE_OK) {
+      session->broken = wait->source;
+      if (session->is_careful) {
+        return cleave_registry_fail(error, status, source->label, &late->message);
+      }
       late->is_late = true;
       late->status = status;
       late->label = source->label;
@@ -150,6 +159,7 @@ static cleave_status_t finish_put(cleave_session_t *session, cleave_step_t *step
   message->text[0] = '\0';
   if (step->event != NULL) {
     status = cleave_device_event_record(target->device, step->event, target->stream, message);
+    session->broken = status == CLEAVE_OK ? session->broken : step->target;
   }
   if (status == CLEAVE_OK && (session->is_careful || is_shared)) {
     status = cleave_device_stream_wait(target->device, target->stream, message);
@@ -180,7 +190,11 @@ static cleave_status_t fall_back(cleave_session_t *session, cleave_step_t *step,
   }
   cleave_message_t why = {.text = ""};
   cleave_status_t status = cleave_device_event_record(target->device, step->event, target->stream, &why);
-  return status == CLEAVE_OK ? CLEAVE_OK : cleave_session_fail_step(session, step, status, &why, error);
+  if (status == CLEAVE_OK) {
+    return CLEAVE_OK;
+  }
+  session->broken = step->target;
+  return cleave_session_fail_step(session, step, status, &why, error);
 }
 
 static cleave_status_t run_program(cleave_session_t *session, cleave_step_t *step, cleave_late_t *late,
@@ -206,26 +220,29 @@ static cleave_status_t run_program(cleave_session_t *session, cleave_step_t *ste
     return CLEAVE_OK;
   }
   message.text[sizeof message.text - 1] = '\0';
-  return cleave_session_falls_back(session, step->target)
+  return cleave_session_falls_back(session, step->target) && session->broken != step->target
              ? fall_back(session, step, status, &message, late, error)
              : cleave_session_fail_step(session, step, status, &message, error);
 }
 
 static cleave_status_t run_copy(cleave_session_t *session, cleave_step_t *step, cleave_late_t *late,
                                 cleave_error_t *error) {
-  CLEAVE_TRY(cleave_session_copy(session, step, step->args.stream, error));
+  CLEAVE_TRY_OR(cleave_session_copy(session, step, step->args.stream, error), session->broken = step->target);
   if (step->args.stream == NULL) {
     return CLEAVE_OK;
   }
   cleave_status_t status = finish_put(session, step, &late->message);
-  return status == CLEAVE_OK ? CLEAVE_OK
-                             : cleave_session_fail_step(session, step, status, &late->message, error);
+  if (status == CLEAVE_OK) {
+    return CLEAVE_OK;
+  }
+  session->broken = step->target;
+  return cleave_session_fail_step(session, step, status, &late->message, error);
 }
 
 static cleave_status_t run_step(cleave_session_t *session, cleave_step_t *step, cleave_late_t *late,
                                 cleave_error_t *error) {
   if (step->wait_count > 0) {
-    CLEAVE_TRY(run_waits(session, step, late));
+    CLEAVE_TRY(run_waits(session, step, late, error));
   }
   switch (step->kind) {
     case CLEAVE_STEP_PROGRAM: return run_program(session, step, late, error);
@@ -257,6 +274,22 @@ static cleave_status_t run_steps(cleave_session_t *session, cleave_late_t *late,
   return CLEAVE_OK;
 }
 
+/* The run that was repeated was a whole one. */
+static cleave_status_t accept_repeated(cleave_session_t *session, const cleave_late_t *found,
+                                       cleave_error_t *error) {
+  char note[512];
+  bool was_in_lanes = session->lanes != NULL && session->fallback_count == 0;
+  (void)snprintf(note, sizeof note, "%.80s: failed in run %llu, but not when it was repeated%s: %.256s",
+                 found->label, (unsigned long long)session->run_number,
+                 was_in_lanes ? "; steps run one after the other from now on" : "", found->message.text);
+  cleave_log(cleave_context_log(session->graph->context), CLEAVE_LOG_WARNING, "%s", note);
+  if (!was_in_lanes) {
+    return CLEAVE_OK;
+  }
+  session->fallback_count++;
+  return cleave_session_add_note(session, note, error);
+}
+
 /* A stream failed: which step was it? */
 static cleave_status_t run_carefully(cleave_session_t *session, const cleave_late_t *found,
                                      cleave_error_t *error) {
@@ -269,6 +302,9 @@ static cleave_status_t run_carefully(cleave_session_t *session, const cleave_lat
   session->is_careful = is_careful;
   if (status == CLEAVE_OK && session->fallback_count > before) {
     return CLEAVE_OK;
+  }
+  if (status == CLEAVE_OK && session->fallback) {
+    return accept_repeated(session, found, error);
   }
   if (status == CLEAVE_OK || late.is_late) {
     char place[192];
@@ -284,18 +320,10 @@ static cleave_status_t repeat_steps(cleave_session_t *session) {
   return run_steps(session, &late, NULL);
 }
 
-cleave_status_t cleave_session_run(cleave_session_t *session, cleave_error_t *error) {
+/* All steps; once more if that is what it takes to find the one that failed. */
+static cleave_status_t run_all(cleave_session_t *session, cleave_error_t *error) {
   cleave_late_t late;
   late.is_late = false;
-  if (session->run_number == 0) {
-    CLEAVE_TRY(check_inputs(session, error));
-  }
-  if (session->has_failed_streams) {
-    CLEAVE_TRY(cleave_session_renew_streams(session, error));
-  }
-  CLEAVE_TRY(cleave_session_advance(session, error));
-  session->has_run = false;
-  session->run_number++;
   cleave_session_enter(session);
   uint64_t start = cleave_session_choose_threads(session);
   bool in_lanes = session->lanes != NULL && session->fallback_count == 0;
@@ -315,7 +343,29 @@ cleave_status_t cleave_session_run(cleave_session_t *session, cleave_error_t *er
     }
     session->has_failed_streams = true;
   }
-  CLEAVE_TRY(status);
+  return status;
+}
+
+/* With `cpu` in the place of what fails. */
+static cleave_status_t run_falling_back(cleave_session_t *session, cleave_error_t *error) {
+  cleave_error_t reason = CLEAVE_ERROR_INIT;
+  cleave_status_t status = run_all(session, &reason);
+  status = cleave_session_repeat_without(session, status, run_steps, &reason);
+  return status == CLEAVE_OK ? CLEAVE_OK : cleave_error_take(error, &reason);
+}
+
+cleave_status_t cleave_session_run(cleave_session_t *session, cleave_error_t *error) {
+  if (session->run_number == 0) {
+    CLEAVE_TRY(check_inputs(session, error));
+  }
+  if (session->has_failed_streams) {
+    CLEAVE_TRY(cleave_session_renew_streams(session, error));
+  }
+  CLEAVE_TRY(cleave_session_advance(session, error));
+  session->has_run = false;
+  session->broken = 0;
+  session->run_number++;
+  CLEAVE_TRY(session->fallback ? run_falling_back(session, error) : run_all(session, error));
   if (session->has_output_work) {
     CLEAVE_TRY(cleave_session_finish_outputs(session, error));
   }

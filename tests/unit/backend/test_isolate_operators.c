@@ -77,6 +77,15 @@ UNIT_TEST(why_memory_was_refused_is_in_the_message) {
   isolate_case_check_no_children();
 }
 
+UNIT_TEST(the_operator_that_cpu_cannot_take_over_is_named) {
+  isolate_case_load(OPERATORS, ISOLATE_FALLING, NULL);
+  isolate_case_expect(
+      isolate_case_operate(ISOLATE_TWICE("crash execute"), 2, SHAPE, NULL, 0),
+      "; cpu cannot take over from operator 'bad.op.Twice' (node 'n') of library 'bad_operators'");
+  isolate_case_unload("bad_operators");
+  isolate_case_check_no_children();
+}
+
 UNIT_TEST(inference_that_has_no_memory_is_named) {
   isolate_case_load(OPERATORS, ISOLATE_HERE, NULL);
   library_case_model_fails(ISOLATE_TWICE("full infer"), CLEAVE_ERROR_OUT_OF_MEMORY,
