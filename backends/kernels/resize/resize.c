@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coordinates and coefficients of Resize. Coordinates are clamped before they become integers: scales come
-// from outside and may be anything.
+// Coordinates and coefficients of Resize. Coordinates are computed in float32, as ONNX Runtime and PyTorch
+// do: 3 / float(1/3) is 9 there, and a little less in float64, where rounding down would give another
+// element. They are clamped before they become integers: scales come from outside and may be anything.
 #include "kernels/resize/resize.h"
 
 #include <math.h>
@@ -20,20 +21,24 @@ int64_t kernel_resize_taps(const kernel_resize_rule_t *rule, double scale) {
   return (int64_t)(2 - 2 * start);
 }
 
-static double coordinate(const kernel_resize_rule_t *rule, const kernel_resize_axis_t *axis, double x) {
-  double in = (double)axis->in;
-  double length = axis->scale * in;
+static float coordinate(const kernel_resize_rule_t *rule, const kernel_resize_axis_t *axis, float x) {
+  float in = (float)axis->in;
+  float out = (float)axis->out;
+  float length = axis->length;
   switch (rule->coordinates) {
-    case KERNEL_RESIZE_HALF_PIXEL: return (x + 0.5) / axis->scale - 0.5;
-    case KERNEL_RESIZE_HALF_PIXEL_SYMMETRIC:
-      return in / 2 * (1 - (double)axis->out / length) + (x + 0.5) / axis->scale - 0.5;
-    case KERNEL_RESIZE_PYTORCH_HALF_PIXEL: return axis->out > 1 ? (x + 0.5) / axis->scale - 0.5 : 0;
+    case KERNEL_RESIZE_HALF_PIXEL: return (x + 0.5F) / axis->scale - 0.5F;
+    case KERNEL_RESIZE_HALF_PIXEL_SYMMETRIC: {
+      // ONNX Runtime has float64 in the last line, and only there.
+      float offset = in / 2 * (1 - out / (axis->scale * in));
+      return (float)((double)offset + ((double)x + 0.5) / (double)axis->scale - 0.5);
+    }
+    case KERNEL_RESIZE_PYTORCH_HALF_PIXEL: return axis->out > 1 ? (x + 0.5F) / axis->scale - 0.5F : 0;
     case KERNEL_RESIZE_ALIGN_CORNERS: return axis->out == 1 || length == 1 ? 0 : x * (in - 1) / (length - 1);
     case KERNEL_RESIZE_ASYMMETRIC: return x / axis->scale;
-    case KERNEL_RESIZE_TF_HALF_PIXEL_FOR_NN: return (x + 0.5) / axis->scale;
+    case KERNEL_RESIZE_TF_HALF_PIXEL_FOR_NN: return (x + 0.5F) / axis->scale;
     case KERNEL_RESIZE_TF_CROP_AND_RESIZE:
       if (axis->out > 1) {
-        return (axis->roi_start + x * (axis->roi_end - axis->roi_start) / ((double)axis->out - 1)) * (in - 1);
+        return axis->roi_start * (in - 1) + x * (axis->roi_end - axis->roi_start) * (in - 1) / (out - 1);
       }
       return (axis->roi_start + axis->roi_end) / 2 * (in - 1);
   }
@@ -69,7 +74,7 @@ static int64_t clamp_index(double at, int64_t count) {
 
 static void interpolate(const kernel_resize_rule_t *rule, const kernel_resize_axis_t *axis, double x,
                         int64_t taps, int64_t *indices, double *weights) {
-  double scale = rule->antialias && axis->scale < 1 ? axis->scale : 1;
+  double scale = rule->antialias && axis->scale < 1 ? (double)axis->scale : 1;
   double base = floor(x);
   double start = 1 - (double)taps / 2;
   double sum = 0;
@@ -86,27 +91,37 @@ static void interpolate(const kernel_resize_rule_t *rule, const kernel_resize_ax
   }
 }
 
+static bool is_outside(const kernel_resize_rule_t *rule, const kernel_resize_axis_t *axis, double x) {
+  return rule->coordinates == KERNEL_RESIZE_TF_CROP_AND_RESIZE && !(x >= 0 && x <= (double)(axis->in - 1));
+}
+
+int64_t kernel_resize_nearest(const kernel_resize_rule_t *rule, const kernel_resize_axis_t *axis, int64_t o) {
+  double x = (double)coordinate(rule, axis, (float)o);
+  return is_outside(rule, axis, x) ? -1 : clamp_index(nearest(rule->rounding, x), axis->in);
+}
+
 void kernel_resize_table(const kernel_resize_rule_t *rule, const kernel_resize_axis_t *axis, int64_t taps,
                          int64_t *indices, double *weights) {
   for (int64_t o = 0; o < axis->out; o++) {
-    double x = coordinate(rule, axis, (double)o);
     int64_t *to = indices + o * taps;
     double *weight = weights + o * taps;
-    // What lies far outside counts as the edge, whatever the distance.
-    double limit = (double)axis->in + 4;
-    bool outside = !(x >= 0 && x <= (double)(axis->in - 1));
-    x = x > -4 ? (x < limit ? x : limit) : -4;
-    if (rule->coordinates == KERNEL_RESIZE_TF_CROP_AND_RESIZE && outside) {
+    if (rule->mode == KERNEL_RESIZE_NEAREST) {
+      to[0] = kernel_resize_nearest(rule, axis, o);
+      weight[0] = 1;
+      continue;
+    }
+    double x = (double)coordinate(rule, axis, (float)o);
+    if (is_outside(rule, axis, x)) {
       for (int64_t k = 0; k < taps; k++) {
         to[k] = -1;
         weight[k] = 0;
       }
-    } else if (rule->mode == KERNEL_RESIZE_NEAREST) {
-      to[0] = clamp_index(nearest(rule->rounding, x), axis->in);
-      weight[0] = 1;
-    } else {
-      interpolate(rule, axis, x, taps, to, weight);
+      continue;
     }
+    // What lies far outside counts as the edge, whatever the distance.
+    double limit = (double)axis->in + 4;
+    x = x > -4 ? (x < limit ? x : limit) : -4;
+    interpolate(rule, axis, x, taps, to, weight);
   }
 }
 
@@ -126,15 +141,15 @@ static int32_t entry_of(const kernel_resize_rule_t *rule, int32_t rank, int32_t 
 }
 
 // The scale that keeps the proportions within the sizes; 0 if they need not be kept.
-static double common_scale(const kernel_resize_rule_t *rule, const kernel_resize_numbers_t *numbers,
-                           int32_t rank, const kernel_resize_axis_t *axes) {
+static float common_scale(const kernel_resize_rule_t *rule, const kernel_resize_numbers_t *numbers,
+                          int32_t rank, const kernel_resize_axis_t *axes) {
   bool is_upper = rule->policy == KERNEL_RESIZE_NOT_LARGER;
-  double common = is_upper ? INFINITY : 0;
+  float common = is_upper ? INFINITY : 0;
   for (int32_t d = 0; d < rank; d++) {
     int32_t entry = entry_of(rule, rank, d);
     if (entry >= 0) {
-      double scale = numbers->sizes[entry] / (double)axes[d].in;
-      common = is_upper ? fmin(common, scale) : fmax(common, scale);
+      float scale = (float)numbers->sizes[entry] / (float)axes[d].in;
+      common = is_upper ? fminf(common, scale) : fmaxf(common, scale);
     }
   }
   return common;
@@ -152,19 +167,21 @@ cleave_status_t kernel_resize_scale(const kernel_resize_rule_t *rule, const kern
                        (long long)entries);
   }
   bool keeps = by_sizes && rule->policy != KERNEL_RESIZE_STRETCH;
-  double common = keeps ? common_scale(rule, numbers, rank, axes) : 0;
+  float common = keeps ? common_scale(rule, numbers, rank, axes) : 0;
   for (int32_t d = 0; d < rank; d++) {
     int32_t entry = entry_of(rule, rank, d);
+    axes[d].length = (float)axes[d].out;
     if (entry >= 0) {
-      axes[d].roi_start = crop ? numbers->roi[entry] : axes[d].roi_start;
-      axes[d].roi_end = crop ? numbers->roi[entries + entry] : axes[d].roi_end;
-      axes[d].scale = by_scales ? numbers->scales[entry]
+      axes[d].roi_start = crop ? (float)numbers->roi[entry] : axes[d].roi_start;
+      axes[d].roi_end = crop ? (float)numbers->roi[entries + entry] : axes[d].roi_end;
+      axes[d].scale = by_scales ? (float)numbers->scales[entry]
                       : keeps   ? common
-                                : (double)axes[d].out / (double)axes[d].in;
+                                : (float)axes[d].out / (float)axes[d].in;
+      axes[d].length = by_scales || keeps ? axes[d].scale * (float)axes[d].in : axes[d].length;
     }
     if (!(axes[d].scale > 0) || isinf(axes[d].scale)) {
       return kernel_fail(message, CLEAVE_ERROR_SHAPE, "scale of axis %d is %g, expected a positive number", d,
-                         axes[d].scale);
+                         (double)axes[d].scale);
     }
   }
   return CLEAVE_OK;

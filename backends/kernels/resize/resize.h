@@ -54,9 +54,10 @@ typedef struct kernel_resize_rule {
 typedef struct kernel_resize_axis {
   int64_t in;
   int64_t out;
-  double scale;
-  double roi_start; /* normalised; tf_crop_and_resize only */
-  double roi_end;
+  float scale;
+  float length;    /* of the output by `scale`, which need not be whole: align_corners takes it */
+  float roi_start; /* normalised; tf_crop_and_resize only */
+  float roi_end;
 } kernel_resize_axis_t;
 
 /* The operands behind the tensor, as far as they are given (counts are 0 otherwise). */
@@ -71,14 +72,18 @@ typedef struct kernel_resize_numbers {
 CLEAVE_MUST_USE cleave_status_t kernel_resize_read(const cleave_node_view_t *node, kernel_resize_rule_t *out,
                                                    cleave_message_t *message);
 
-/* Scales and regions of `rank` axes whose `in` and `out` are there. CLEAVE_ERROR_SHAPE: numbers are missing,
- * or no scales. */
+/* Scales, lengths and regions of `rank` axes whose `in` and `out` are there. CLEAVE_ERROR_SHAPE: numbers are
+ * missing, or no scales. */
 CLEAVE_MUST_USE cleave_status_t kernel_resize_scale(const kernel_resize_rule_t *rule,
                                                     const kernel_resize_numbers_t *numbers, int32_t rank,
                                                     kernel_resize_axis_t *axes, cleave_message_t *message);
 
 /* Input elements that one output element may need on an axis with this scale. */
 int64_t kernel_resize_taps(const kernel_resize_rule_t *rule, double scale);
+
+/* The element in [0, in) that mode nearest takes for element `o`; -1: `o` is outside of the region of
+ * interest. */
+int64_t kernel_resize_nearest(const kernel_resize_rule_t *rule, const kernel_resize_axis_t *axis, int64_t o);
 
 /* Fills [out, taps] indices (in [0, in), or -1 for all taps of an element outside of the region of interest)
  * and weights, which sum to 1 per output element. `in` and `out` are at least 1, taps as kernel_resize_taps()

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/resize/resize.h"
+
 static const int64_t largest = (int64_t)1 << 30;
 
 // Nearest is compared index by index up to this size.
@@ -277,32 +279,12 @@ bool onednn_reduced_axes(const cleave_region_view_t *region, const cleave_node_v
   return true;
 }
 
-// The source index that ONNX's nearest mode takes for output `index`.
-static int64_t nearest_index(const cleave_node_view_t *node, int64_t index, int64_t in, int64_t out) {
-  const char *mode = cleave_view_string(node, "nearest_mode", "round_prefer_floor");
-  const char *transform = cleave_view_string(node, "coordinate_transformation_mode", "half_pixel");
-  double scale = (double)out / (double)in;
-  double x =
-      strcmp(transform, "asymmetric") == 0 ? (double)index / scale : ((double)index + 0.5) / scale - 0.5;
-  if (strcmp(mode, "floor") == 0) {
-    x = floor(x);
-  } else if (strcmp(mode, "ceil") == 0) {
-    x = ceil(x);
-  } else if (strcmp(mode, "round_prefer_ceil") == 0) {
-    x = floor(x + 0.5);
-  } else {
-    x = ceil(x - 0.5);
-  }
-  int64_t at = (int64_t)x;
-  return at < 0 ? 0 : (at >= in ? in - 1 : at);
-}
-
-static bool nearest_agrees(const cleave_node_view_t *node, int64_t in, int64_t out) {
-  for (int64_t index = 0; index < out; index++) {
-    float at = roundf(((float)index + 0.5F) * (float)in / (float)out - 0.5F);
+static bool nearest_agrees(const kernel_resize_rule_t *rule, const kernel_resize_axis_t *axis) {
+  for (int64_t index = 0; index < axis->out; index++) {
+    float at = roundf(((float)index + 0.5F) * (float)axis->in / (float)axis->out - 0.5F);
     int64_t mine = (int64_t)at;
-    mine = mine < 0 ? 0 : (mine >= in ? in - 1 : mine);
-    if (mine != nearest_index(node, index, in, out)) {
+    mine = mine < 0 ? 0 : (mine >= axis->in ? axis->in - 1 : mine);
+    if (mine != kernel_resize_nearest(rule, axis, index)) {
       return false;
     }
   }
@@ -335,39 +317,38 @@ static cleave_status_t check_scales(const cleave_region_view_t *region, const cl
   return CLEAVE_OK;
 }
 
-// The scale of dimension `d`, a whole number; 0 if none is given.
-static int64_t whole_scale(const cleave_region_view_t *region, const cleave_node_view_t *node, int32_t d) {
+// The scale of dimension `d`; 0 if none is given.
+static float scale_of(const cleave_region_view_t *region, const cleave_node_view_t *node, int32_t d) {
   const cleave_value_view_t *scales = cleave_view_input(region, node, 2);
   double list[CLEAVE_MAX_RANK];
   uint32_t count = 0;
   bool given = scales != NULL && onednn_numbers(scales, list, &count) && (uint32_t)d < count;
-  return given && list[d] >= 1 && list[d] <= 1024 ? (int64_t)list[d] : 0;
+  return given ? (float)list[d] : 0;
 }
 
 cleave_status_t onednn_resize_check(const cleave_region_view_t *region, const cleave_node_view_t *node,
                                     cleave_message_t *message) {
   const cleave_value_view_t *data = cleave_view_input(region, node, 0);
   const cleave_value_view_t *result = cleave_view_output(region, node, 0);
-  const char *mode = cleave_view_string(node, "mode", "nearest");
-  const char *transform = cleave_view_string(node, "coordinate_transformation_mode", "half_pixel");
-  uint32_t axes = 0;
-  (void)cleave_view_ints(node, "axes", &axes);
+  kernel_resize_rule_t rule;
+  ONEDNN_TRY(kernel_resize_read(node, &rule, message));
   if (data == NULL || result == NULL || data->tensor.rank < 3 || data->tensor.rank > 5 ||
       result->tensor.rank != data->tensor.rank) {
     return refuse(node, "expected one to three spatial dimensions", message);
   }
-  if (axes != 0 || cleave_view_int(node, "antialias", 0) != 0) {
-    return refuse(node, "axes or antialias are set", message);
+  if (rule.axis_count != 0 || rule.antialias || rule.policy != KERNEL_RESIZE_STRETCH) {
+    return refuse(node, "axes, antialias or keep_aspect_ratio_policy are set", message);
   }
   onednn_shape_t in = onednn_shape_of(data);
   onednn_shape_t out = onednn_shape_of(result);
-  bool half_pixel = strcmp(transform, "half_pixel") == 0 || strcmp(transform, "pytorch_half_pixel") == 0;
-  bool linear = strcmp(mode, "linear") == 0;
+  bool of_pytorch = rule.coordinates == KERNEL_RESIZE_PYTORCH_HALF_PIXEL;
+  bool half_pixel = of_pytorch || rule.coordinates == KERNEL_RESIZE_HALF_PIXEL;
+  bool linear = rule.mode == KERNEL_RESIZE_LINEAR;
   ONEDNN_TRY(check_scales(region, node, &in, &out, message));
-  if (!linear && strcmp(mode, "nearest") != 0) {
+  if (!linear && rule.mode != KERNEL_RESIZE_NEAREST) {
     return refuse(node, "its mode is neither nearest nor linear", message);
   }
-  if (!half_pixel && (linear || strcmp(transform, "asymmetric") != 0)) {
+  if (!half_pixel && (linear || rule.coordinates != KERNEL_RESIZE_ASYMMETRIC)) {
     return refuse(node, "oneDNN samples at half-pixel centres", message);
   }
   for (int32_t d = 0; d < in.rank; d++) {
@@ -380,12 +361,14 @@ cleave_status_t onednn_resize_check(const cleave_region_view_t *region, const cl
     }
     // Where sizes are unknown, a scale decides: check_scales has made sure that it is whole.
     int64_t from = known ? in.dims[d] : 16;
-    int64_t to = known ? out.dims[d] : from * whole_scale(region, node, d);
-    bool one_pixel = strcmp(transform, "pytorch_half_pixel") == 0 && to == 1 && from != 1;
+    float scale = scale_of(region, node, d);
+    int64_t to = known ? out.dims[d] : scale >= 1 && scale <= 1024 ? from * (int64_t)scale : 0;
+    bool one_pixel = of_pytorch && to == 1 && from != 1;
+    kernel_resize_axis_t axis = {.in = from, .out = to, .scale = scale > 0 ? scale : (float)to / (float)from};
     if (!linear && (to < 1 || to > most_nearest)) {
       return refuse(node, "its sizes are unknown, or too large for nearest", message);
     }
-    if (one_pixel || (!linear && !nearest_agrees(node, from, to))) {
+    if (one_pixel || (!linear && !nearest_agrees(&rule, &axis))) {
       return refuse(node, "its rounding differs from oneDNN's", message);
     }
   }

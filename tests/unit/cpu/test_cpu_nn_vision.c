@@ -3,6 +3,20 @@
 // NumPy in double.
 #include "cpu_test.h"
 
+/* 3 / float(1/3) is 9 in float32 and a little less in float64. Expected are the results of ONNX Runtime 1.30.
+ */
+CPU_TEST(coordinates_of_resize_are_in_float32) {
+  op_case_with_shapes(&cpu, "Resize", "f32[12] 0 1 2 3 4 5 6 7 8 9 10 11; -; f32[1] 0.33333334",
+                      "coordinate_transformation_mode='asymmetric' nearest_mode='floor'", "f32[4] 0 3 6 9");
+  op_case_with_shapes(&cpu, "Resize", "f32[5] 0 1 2 3 4; -; f32[1] 1.6",
+                      "coordinate_transformation_mode='asymmetric' nearest_mode='floor'",
+                      "f32[8] 0 0 1 1 2 3 3 4");
+  op_case_with_shapes(&cpu, "Resize",
+                      "f32[30] 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 "
+                      "25 26 27 28 29; -; f32[1] 0.1",
+                      "coordinate_transformation_mode='asymmetric' nearest_mode='floor'", "f32[3] 0 10 20");
+}
+
 CPU_TEST(resizes_by_every_rule_of_coordinates) {
   op_case_with_shapes(&cpu, "Resize", "f32[1,1,2,2] 1 2 3 4; -; f32[4] 1 1 2 2",
                       "coordinate_transformation_mode='asymmetric' nearest_mode='floor'",

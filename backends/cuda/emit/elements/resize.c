@@ -86,7 +86,7 @@ static cleave_status_t emit_pass(const resize_t *resize, int32_t d, uint32_t fro
   if (taps > kernel_resize_taps(&resize->rule, smallest) || axis->out > MAX_ENTRIES / taps) {
     return cuda_plan_refuse(resize->plan, CLEAVE_REASON_SIZE,
                             "scale %g of axis %d does not fit its sizes, or needs more than %d weights",
-                            axis->scale, (int)d, (int)MAX_ENTRIES);
+                            (double)axis->scale, (int)d, (int)MAX_ENTRIES);
   }
   CUDA_TRY(make_table(resize, axis, taps, tables));
   (void)cuda_text_defines(resize->dtype, types, sizeof types);
