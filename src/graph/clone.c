@@ -46,13 +46,17 @@ static cleave_status_t copy_values(const cleave_graph_t *graph, cleave_graph_t *
   return CLEAVE_OK;
 }
 
+/* Sizes of what nodes make follow from those of inputs, by inference; some that were inferred with symbols
+ * hold only for some sizes (x[:T] is taken to have T elements). */
 static void bind_symbols(const cleave_graph_t *graph, const int64_t *sizes, size_t size_count, bool keep,
                          cleave_graph_t *copy) {
   for (size_t k = 0; k < copy->values.count; k++) {
     cleave_value_record_t *record = &copy->values.items[k];
+    bool is_made = record->producer != CLEAVE_INDEX_NONE;
     for (int32_t d = 0; record->dims != NULL && d < record->rank; d++) {
       if (cleave_dim_is_symbolic(record->dims[d])) {
-        cleave_dim_t size = cleave_dim_evaluate(graph->dims, record->dims[d], sizes, size_count);
+        cleave_dim_t size = is_made ? CLEAVE_DIM_UNKNOWN
+                                    : cleave_dim_evaluate(graph->dims, record->dims[d], sizes, size_count);
         record->dims[d] = cleave_dim_is_known(size) ? size : keep ? record->dims[d] : CLEAVE_DIM_UNKNOWN;
       }
     }

@@ -7,9 +7,9 @@
 #include "graph/graph.h"
 
 /* Copies records, lists and names; tensors are shared (retained), and so are the texts and lists of
- * attributes: the original must outlive the copy. Symbolic dimensions become the sizes that
- * cleave_dim_evaluate finds with `sizes` (by symbol number, negative if unbound), or UNKNOWN; the copy has
- * no symbols of its own. The original is only read: several threads may copy it at once. */
+ * attributes: the original must outlive the copy. Symbolic dimensions of inputs become the sizes
+ * that cleave_dim_evaluate finds with `sizes` (by symbol number, negative if unbound), all others UNKNOWN;
+ * the copy has no symbols of its own. The original is only read: several threads may copy it at once. */
 CLEAVE_STATUS cleave_graph_clone(const cleave_graph_t *graph, const int64_t *sizes, size_t size_count,
                                  cleave_graph_t **out_graph, cleave_error_t *error);
 

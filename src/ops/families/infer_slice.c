@@ -65,8 +65,11 @@ static cleave_dim_t smaller_of(const cleave_infer_t *infer, cleave_dim_t symboli
 }
 
 /* End of a slice with step > 0 as a size. A symbolic end is taken to lie within the axis, as in
- * position_ids[:, :T]; so is an end of 1. */
+ * position_ids[:, :T]; binding sizes infers it again. */
 static cleave_dim_t slice_end(const cleave_infer_t *infer, cleave_dim_t size, const cleave_element_t *end) {
+  if (size == CLEAVE_DIM_UNKNOWN) {
+    return CLEAVE_DIM_UNKNOWN;
+  }
   if (end->kind != CLEAVE_ELEMENT_INT) {
     return cleave_element_dim(end);
   }
@@ -76,7 +79,7 @@ static cleave_dim_t slice_end(const cleave_infer_t *infer, cleave_dim_t size, co
   if (end->i < 0) {
     return cleave_infer_offset(infer, size, end->i);
   }
-  return cleave_dim_is_symbolic(size) && end->i > 1 ? smaller_of(infer, size, end->i) : end->i;
+  return end->i == 0 ? 0 : smaller_of(infer, size, end->i);
 }
 
 static cleave_dim_t slice_symbolic(const cleave_infer_t *infer, cleave_dim_t size,
@@ -96,7 +99,7 @@ static cleave_dim_t slice_symbolic(const cleave_infer_t *infer, cleave_dim_t siz
     /* x[-3:-1]: what is there of the last 3, less the last 1. */
     length = start->i < end->i ? cleave_infer_offset(infer, smaller_of(infer, size, -start->i), end->i) : 0;
   } else if (from_end && last == size) {
-    length = start->i == -1 ? 1 : smaller_of(infer, size, -start->i);
+    length = smaller_of(infer, size, -start->i);
   } else {
     cleave_dim_t first = start->kind == CLEAVE_ELEMENT_INT && start->i < 0
                              ? cleave_infer_offset(infer, size, start->i)

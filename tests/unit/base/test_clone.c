@@ -65,7 +65,9 @@ UNIT_TEST(symbols_become_sizes_or_unknown) {
   cleave_dim_t t = session_case_symbol(&c, "T");
   cleave_dim_t sum = cleave_dim_add(c.graph->dims, n, 3);
   cleave_value_t x = session_case_input(&c, "x", CLEAVE_DTYPE_F32, 4, (cleave_dim_t[]){n, t, sum, 5});
-  session_case_output(&c, session_case_node(&c, "Relu", "y", x, NONE, NONE));
+  cleave_value_t y = session_case_node(&c, "Relu", "y", x, NONE, NONE);
+  session_case_output(&c, y);
+  unit_ok(cleave_graph_set_type(c.graph, y, CLEAVE_DTYPE_F32, 2, (cleave_dim_t[]){n, 5}, e));
   cleave_graph_t *copy = NULL;
   unit_ok(cleave_graph_clone(c.graph, (const int64_t[]){4, CLEAVE_DIM_UNKNOWN}, 2, &copy, e));
   const cleave_value_record_t *record = cleave_graph_value(copy, copy->inputs.items[0]);
@@ -74,6 +76,9 @@ UNIT_TEST(symbols_become_sizes_or_unknown) {
   ck_assert_int_eq(record->dims[2], 7);
   ck_assert_int_eq(record->dims[3], 5);
   ck_assert_int_eq(cleave_graph_value(c.graph, c.graph->inputs.items[0])->dims[0], n);
+  /* Of what nodes make, inference tells. */
+  ck_assert_int_eq(cleave_graph_value(copy, y)->dims[0], CLEAVE_DIM_UNKNOWN);
+  ck_assert_int_eq(cleave_graph_value(copy, y)->dims[1], 5);
   cleave_graph_destroy(copy);
   session_case_deinit(&c);
 }
