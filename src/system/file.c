@@ -181,31 +181,72 @@ bool cleave_path_stays_below(const char *name) {
 
 static bool is_inside(const char *resolved, const char *folder) {
   size_t length = strlen(folder);
-  return strncmp(resolved, folder, length) == 0 && (length == 1 || resolved[length] == '/');
+  length -= length > 0 && folder[length - 1] == '/' ? 1 : 0;
+  return strncmp(resolved, folder, length) == 0 && resolved[length] == '/';
+}
+
+/* The path of the file `name` in `folder`, all links resolved, if it lies below that folder or below `other`
+ * (with its links resolved; may be NULL). To be freed with free(). */
+static cleave_status_t resolve_below(const char *folder, const char *other, const char *name,
+                                     char **out_resolved, cleave_error_t *error) {
+  size_t size = strlen(folder) + strlen(name) + 2;
+  char *path = cleave_allocate(size, 1);
+  CLEAVE_TRY_MEMORY(path, error);
+  (void)snprintf(path, size, "%s/%s", folder, name);
+  char *root = realpath(folder, NULL);
+  char *resolved = realpath(path, NULL);
+  bool is_found = root != NULL && resolved != NULL;
+  cleave_status_t status = CLEAVE_OK;
+  if (!cleave_path_stays_below(name) ||
+      (is_found && !is_inside(resolved, root) && (other == NULL || !is_inside(resolved, other)))) {
+    status = cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "'%s' leads out of the folder '%s'", name,
+                              folder);
+  } else if (!is_found) {
+    status = cleave_error_set(error, CLEAVE_ERROR_IO, "'%s' cannot be opened: %s", name, strerror(errno));
+  }
+  free(root);
+  cleave_free(path);
+  if (status != CLEAVE_OK) {
+    free(resolved);
+    return status;
+  }
+  *out_resolved = resolved;
+  return CLEAVE_OK;
 }
 
 cleave_status_t cleave_file_read_below(const char *folder, const char *name, size_t limit,
                                        cleave_file_t **out_file, cleave_error_t *error) {
+  char *resolved = NULL;
   *out_file = NULL;
-  const char *start = folder[0] == '\0' ? "." : folder;
-  size_t size = strlen(start) + strlen(name) + 2;
-  char *path = cleave_allocate(size, 1);
-  CLEAVE_TRY_MEMORY(path, error);
-  (void)snprintf(path, size, "%s/%s", start, name);
-  char *root = realpath(start, NULL);
-  char *resolved = realpath(path, NULL);
-  cleave_status_t status = CLEAVE_OK;
-  if (!cleave_path_stays_below(name) || (root != NULL && resolved != NULL && !is_inside(resolved, root))) {
-    status = cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "'%s' leads out of the folder '%s'", name,
-                              start);
-  } else if (root == NULL || resolved == NULL) {
-    status = cleave_error_set(error, CLEAVE_ERROR_IO, "'%s' cannot be opened: %s", name, strerror(errno));
-  } else {
-    status = open_take(open(resolved, OPEN_FLAGS | O_NOFOLLOW), path, limit, out_file, error);
-  }
-  free(root);
+  CLEAVE_TRY(resolve_below(folder[0] == '\0' ? "." : folder, NULL, name, &resolved, error));
+  cleave_status_t status =
+      open_take(open(resolved, OPEN_FLAGS | O_NOFOLLOW), resolved, limit, out_file, error);
   free(resolved);
-  cleave_free(path);
+  return status;
+}
+
+/* The folder in the path of a file, as a text of its own. */
+static char *copy_folder(const char *path) {
+  size_t length = 0;
+  (void)cleave_path_folder(path, &length);
+  return cleave_copy_text(length > 0 ? path : ".", length > 0 ? length : 1);
+}
+
+cleave_status_t cleave_file_open_beside(const char *path, const char *name, cleave_file_t **out_file,
+                                        cleave_error_t *error) {
+  char *resolved = NULL;
+  char *folder = copy_folder(path);
+  char *real = realpath(path, NULL);
+  char *real_folder = real != NULL ? copy_folder(real) : NULL;
+  *out_file = NULL;
+  cleave_status_t status = folder != NULL && (real == NULL || real_folder != NULL)
+                               ? resolve_below(folder, real_folder, name, &resolved, error)
+                               : cleave_error_out_of_memory(error);
+  CLEAVE_THEN(status, open_take(open(resolved, OPEN_FLAGS | O_NOFOLLOW), resolved, 0, out_file, error));
+  cleave_free(folder);
+  cleave_free(real_folder);
+  free(real);
+  free(resolved);
   return status;
 }
 
@@ -326,9 +367,7 @@ cleave_status_t cleave_file_write(const char *path, const void *data, size_t len
  * writes. -1 if the system has no such files. */
 static int open_unnamed(const char *path) {
 #ifdef O_TMPFILE
-  size_t length = 0;
-  (void)cleave_path_folder(path, &length);
-  char *folder = cleave_copy_text(length > 0 ? path : ".", length > 0 ? length : 1);
+  char *folder = copy_folder(path);
   bool can_be_named = folder != NULL && access("/proc/self/fd", X_OK) == 0;
   int descriptor = can_be_named ? open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666) : -1;
   cleave_free(folder);
@@ -341,9 +380,7 @@ static int open_unnamed(const char *path) {
 
 /* The name of `path` is on the disk. File systems that cannot say so about a folder have it there anyway. */
 static bool sync_folder(const char *path) {
-  size_t length = 0;
-  (void)cleave_path_folder(path, &length);
-  char *folder = cleave_copy_text(length > 0 ? path : ".", length > 0 ? length : 1);
+  char *folder = copy_folder(path);
   int descriptor = folder != NULL ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
   bool good = descriptor >= 0 && (fsync(descriptor) == 0 || errno == EINVAL);
   if (descriptor >= 0) {

@@ -18,6 +18,11 @@ CLEAVE_STATUS cleave_file_read(const char *path, size_t limit, cleave_file_t **o
  * the name is absolute, has a part "..", or leads out of the folder through a symbolic link. */
 CLEAVE_STATUS cleave_file_read_below(const char *folder, const char *name, size_t limit,
                                      cleave_file_t **out_file, cleave_error_t *error);
+/* Maps the file `name` in the folder of the file `path`. With all links resolved it must lie below that
+ * folder, or below the one in which the file `path` itself lies (a cache may keep files elsewhere, and link
+ * to them). Errors as above. */
+CLEAVE_STATUS cleave_file_open_beside(const char *path, const char *name, cleave_file_t **out_file,
+                                      cleave_error_t *error);
 cleave_file_t *cleave_file_retain(cleave_file_t *file);
 void cleave_file_release(cleave_file_t *file);
 /* Never NULL, also for an empty file. */

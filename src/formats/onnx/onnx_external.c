@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * External data of tensors (ONNX "ExternalData"). What is opened always lies inside the folder of the model,
- * also after all symbolic links are resolved.
+ * or the one that a link to the model leads to, also after all symbolic links are resolved.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "formats/onnx/onnx_tensor.h"
@@ -14,8 +13,6 @@ void cleave_onnx_source_deinit(cleave_onnx_source_t *source) {
     cleave_file_release(source->data_files.items[k].file);
   }
   cleave_array_free(&source->data_files);
-  free(source->folder); /* of realpath */
-  source->folder = NULL;
 }
 
 static cleave_status_t parse_number(cleave_bytes_t text, const char *what, uint64_t *out_value,
@@ -34,45 +31,6 @@ static cleave_status_t parse_number(cleave_bytes_t text, const char *what, uint6
   return CLEAVE_OK;
 }
 
-static cleave_status_t find_folder(cleave_onnx_source_t *source, cleave_error_t *error) {
-  if (source->folder != NULL) {
-    return CLEAVE_OK;
-  }
-  size_t length = 0;
-  const char *folder = cleave_path_folder(cleave_file_path(source->file), &length);
-  char *copy = length > 0 ? cleave_copy_text(folder, length) : cleave_copy_text(".", 1);
-  CLEAVE_TRY_MEMORY(copy, error);
-  source->folder = realpath(copy, NULL);
-  cleave_free(copy);
-  return source->folder != NULL ? CLEAVE_OK
-                                : cleave_error_set(error, CLEAVE_ERROR_IO,
-                                                   "external data: cannot resolve the folder of the model");
-}
-
-static cleave_status_t open_below(cleave_onnx_source_t *source, const char *location,
-                                  cleave_file_t **out_file, cleave_error_t *error) {
-  CLEAVE_TRY(find_folder(source, error));
-  cleave_text_t path = {0};
-  cleave_text_format(&path, "%s/%s", source->folder, location);
-  cleave_status_t status = cleave_text_check(&path, error);
-  char *resolved = status == CLEAVE_OK ? realpath(path.data, NULL) : NULL;
-  cleave_text_deinit(&path);
-  CLEAVE_TRY(status);
-  size_t folder_length = strlen(source->folder);
-  bool at_root = folder_length == 1;
-  if (resolved == NULL) {
-    status = cleave_error_set(error, CLEAVE_ERROR_IO, "external data: cannot open '%s'", location);
-  } else if (strncmp(resolved, source->folder, folder_length) != 0 ||
-             (!at_root && resolved[folder_length] != '/')) {
-    status = cleave_error_set(error, CLEAVE_ERROR_FORMAT,
-                              "external data: '%s' leads out of the model's folder", location);
-  } else {
-    status = cleave_file_open(resolved, out_file, error);
-  }
-  free(resolved);
-  return status;
-}
-
 static cleave_status_t find_file(cleave_onnx_source_t *source, cleave_bytes_t location,
                                  cleave_file_t **out_file, cleave_error_t *error) {
   for (size_t k = source->data_files.count; k-- > 0;) {
@@ -86,14 +44,15 @@ static cleave_status_t find_file(cleave_onnx_source_t *source, cleave_bytes_t lo
   CLEAVE_TRY(cleave_array_reserve(&source->data_files, 1, error));
   char *copy = cleave_copy_text((const char *)location.data, location.size);
   CLEAVE_TRY_MEMORY(copy, error);
-  cleave_status_t status = CLEAVE_OK;
-  if (strlen(copy) != location.size || !cleave_path_stays_below(copy)) {
-    status = cleave_error_set(error, CLEAVE_ERROR_FORMAT,
-                              "external data: location '%s' is not below the model's folder", copy);
-  } else {
-    status = open_below(source, copy, out_file, error);
+  cleave_error_t reason = CLEAVE_ERROR_INIT;
+  cleave_status_t status =
+      strlen(copy) == location.size
+          ? cleave_file_open_beside(cleave_file_path(source->file), copy, out_file, &reason)
+          : cleave_error_set(&reason, CLEAVE_ERROR_FORMAT, "location '%s' has a zero byte in it", copy);
+  if (status != CLEAVE_OK) {
+    cleave_free(copy);
+    return cleave_error_set(error, status, "external data: %s", reason.message);
   }
-  CLEAVE_TRY_OR(status, cleave_free(copy));
   cleave_onnx_data_file_t entry = {.location = copy, .file = *out_file};
   cleave_array_push_reserved(&source->data_files, entry);
   return CLEAVE_OK;

@@ -17,7 +17,6 @@ typedef struct cleave_onnx_data_file {
 /* Where tensors come from. */
 typedef struct cleave_onnx_source {
   cleave_file_t *file; /* whose bytes are read; NULL: memory of the caller, so that data is copied */
-  char *folder;        /* of the file, all links resolved, made when first needed */
   CLEAVE_ARRAY(cleave_onnx_data_file_t) data_files;
 } cleave_onnx_source_t;
 
@@ -48,7 +47,8 @@ typedef struct cleave_onnx_location {
 } cleave_onnx_location_t;
 
 /* The `bytes` bytes of external data at a location. The location is relative to the model's folder; absolute
- * paths, ".." and links that lead out of the folder are refused. The file is owned by the source. */
+ * paths, ".." and links that lead out of the folder are refused, but to where a link leads that is the model.
+ * The file is owned by the source. */
 CLEAVE_STATUS cleave_onnx_external_find(cleave_onnx_source_t *source, const cleave_onnx_location_t *location,
                                         size_t bytes, const unsigned char **out_data,
                                         cleave_file_t **out_file, cleave_error_t *error);

@@ -274,21 +274,48 @@ UNIT_TEST(external_data_stays_in_the_folder_of_the_model) {
   (void)snprintf(link, sizeof link, "%s/link.bin", inner);
   ck_assert_int_eq(symlink("../secret.bin", link), 0);
   write_external_model(path, "../secret.bin", NULL, NULL);
-  unit_fails_with(cleave_onnx_read(path, NULL, &graph, e), CLEAVE_ERROR_FORMAT,
-                  "location '../secret.bin' is not below the model's folder");
+  unit_fails_with(cleave_onnx_read(path, NULL, &graph, e), CLEAVE_ERROR_INVALID_ARGUMENT,
+                  "external data: '../secret.bin' leads out of the folder");
   write_external_model(path, "a/../../secret.bin", NULL, NULL);
-  unit_fails_with(cleave_onnx_read(path, NULL, &graph, e), CLEAVE_ERROR_FORMAT, "is not below");
+  unit_fails_with(cleave_onnx_read(path, NULL, &graph, e), CLEAVE_ERROR_INVALID_ARGUMENT, "leads out");
   write_external_model(path, path_in(folder, "secret.bin"), NULL, NULL);
-  unit_fails_with(cleave_onnx_read(path, NULL, &graph, e), CLEAVE_ERROR_FORMAT, "is not below");
+  unit_fails_with(cleave_onnx_read(path, NULL, &graph, e), CLEAVE_ERROR_INVALID_ARGUMENT, "leads out");
   write_external_model(path, "link.bin", NULL, NULL);
-  unit_fails_with(cleave_onnx_read(path, NULL, &graph, e), CLEAVE_ERROR_FORMAT,
-                  "'link.bin' leads out of the model's folder");
+  unit_fails_with(cleave_onnx_read(path, NULL, &graph, e), CLEAVE_ERROR_INVALID_ARGUMENT,
+                  "'link.bin' leads out of the folder");
   write_external_model(path, "missing.bin", NULL, NULL);
-  unit_fails_with(cleave_onnx_read(path, NULL, &graph, e), CLEAVE_ERROR_IO, "cannot open 'missing.bin'");
+  unit_fails_with(cleave_onnx_read(path, NULL, &graph, e), CLEAVE_ERROR_IO, "'missing.bin' cannot be opened");
   (void)unlink(link);
   (void)unlink(path);
   (void)rmdir(inner);
   (void)unlink(path_in(folder, "secret.bin"));
+  (void)rmdir(folder);
+}
+
+/* As caches keep downloads: links in one folder, to files in another. */
+UNIT_TEST(external_data_may_lie_beside_the_file_that_a_link_leads_to) {
+  const char *folder = temporary_folder();
+  const int32_t numbers[2] = {5, 6};
+  char names[6][256];
+  cleave_graph_t *graph = NULL;
+  static const char *const paths[] = {"files", "links", "files/m", "files/w", "links/m.onnx", "links/w.bin"};
+  for (int k = 0; k < 6; k++) {
+    (void)snprintf(names[k], sizeof names[k], "%s/%s", folder, paths[k]);
+  }
+  ck_assert_int_eq(mkdir(names[0], 0700) + mkdir(names[1], 0700), 0);
+  unit_ok(cleave_file_write(names[3], numbers, sizeof numbers, e));
+  write_external_model(names[2], "w.bin", NULL, NULL);
+  ck_assert_int_eq(symlink("../files/m", names[4]) + symlink("../files/w", names[5]), 0);
+  unit_ok(cleave_onnx_read(names[4], NULL, &graph, e));
+  ck_assert_int_eq(cleave_tensor_get_int(constant_named(graph, "w"), 1), 6);
+  cleave_graph_destroy(graph);
+  unit_ok(cleave_file_write(path_in(folder, "secret.bin"), numbers, sizeof numbers, e));
+  ck_assert_int_eq(unlink(names[5]) + symlink("../secret.bin", names[5]), 0);
+  unit_fails_with(cleave_onnx_read(names[4], NULL, &graph, e), CLEAVE_ERROR_INVALID_ARGUMENT, "leads out");
+  (void)unlink(path_in(folder, "secret.bin"));
+  for (int k = 5; k >= 0; k--) {
+    (void)remove(names[k]);
+  }
   (void)rmdir(folder);
 }
 
