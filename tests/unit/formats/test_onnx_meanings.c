@@ -114,6 +114,33 @@ UNIT_TEST(resize_of_opset_10_is_asymmetric) {
               "output \"y\" = %y\n");
 }
 
+/* As ONNX's own test of that opset has it. */
+UNIT_TEST(nearest_of_opset_10_rounds_up_along_axes_that_shrink) {
+  onnx_builder_t b;
+  canonical_case_begin(&b, 10, "1 1 2 4");
+  onnx_floats(&b, "s", "4", (float[]){1, 1, 0.6F, 0.6F}, 4);
+  onnx_simple(&b, "Resize", "x s", "y");
+  onnx_output(&b, "y", CLEAVE_DTYPE_F32, "1 1 1 2");
+  onnx_expect(&b,
+              "input %x : float32[1, 1, 2, 4]\n"
+              "%y = Resize(%x, _, %s) {coordinate_transformation_mode = \"asymmetric\", nearest_mode = "
+              "\"ceil\"} : float32[1, 1, 1, 2]\n"
+              "output \"y\" = %y\n");
+  canonical_case_begin(&b, 10, "1 1 2 4");
+  onnx_floats(&b, "s", "4", (float[]){1, 1, 2, 0.6F}, 4);
+  onnx_simple(&b, "Resize", "x s", "y");
+  onnx_output(&b, "y", CLEAVE_DTYPE_F32, "1 1 4 2");
+  onnx_expect(&b,
+              "input %x : float32[1, 1, 2, 4]\n"
+              "%3 = Min(%s, %2) : float32[4]\n"
+              "%4 = Max(%s, %2) : float32[4]\n"
+              "%5 = Resize(%x, _, %3) {coordinate_transformation_mode = \"asymmetric\", nearest_mode = "
+              "\"ceil\"} : float32[?, ?, ?, ?]\n"
+              "%y = Resize(%5, _, %4) {coordinate_transformation_mode = \"asymmetric\", nearest_mode = "
+              "\"floor\"} : float32[?, ?, ?, ?]\n"
+              "output \"y\" = %y\n");
+}
+
 UNIT_TEST(resize_takes_empty_tensors_as_left_out) {
   onnx_builder_t b;
   canonical_case_begin(&b, 11, "1 1 2 2");

@@ -127,12 +127,52 @@ static cleave_status_t set_asymmetric(cleave_onnx_call_t *call, cleave_error_t *
   return cleave_onnx_call_set_text(call, "nearest_mode", "floor", error);
 }
 
-/* Resize 10 is Resize(X, scales), asymmetric and rounding down. */
+/* Which axes a Resize makes smaller, which larger: both, as far as its scales are not known. */
+static void find_directions(const cleave_onnx_call_t *call, cleave_value_t scales, bool *out_shrinks,
+                            bool *out_grows) {
+  const cleave_tensor_t *tensor =
+      cleave_value_exists(scales) ? cleave_graph_value(call->builder->graph, scales)->tensor : NULL;
+  *out_shrinks = tensor == NULL;
+  *out_grows = tensor == NULL;
+  for (int64_t k = 0; tensor != NULL && k < tensor->count; k++) {
+    *out_shrinks = *out_shrinks || cleave_tensor_get_float(tensor, k) < 1.0;
+    *out_grows = *out_grows || cleave_tensor_get_float(tensor, k) > 1.0;
+  }
+}
+
+/* Makes what shrinks a Resize of its own in front of the call, and leaves what grows. */
+static cleave_status_t shrink_before(cleave_onnx_call_t *call, cleave_value_t *scales,
+                                     cleave_error_t *error) {
+  cleave_graph_t *graph = call->builder->graph;
+  cleave_value_t factors[2] = {*scales, CLEAVE_VALUE_NONE};
+  cleave_value_t inputs[3] = {cleave_onnx_call_input(call, 0), CLEAVE_VALUE_NONE, CLEAVE_VALUE_NONE};
+  cleave_node_t node;
+  CLEAVE_TRY(cleave_onnx_call_number(call, CLEAVE_DTYPE_F32, 1.0, &factors[1], error));
+  CLEAVE_TRY(cleave_onnx_call_emit(call, "Min", factors, 2, &node, &inputs[2], error));
+  CLEAVE_TRY(cleave_onnx_builder_infer(call->builder, node, error));
+  CLEAVE_TRY(cleave_onnx_call_emit(call, "Max", factors, 2, &node, scales, error));
+  CLEAVE_TRY(cleave_onnx_builder_infer(call->builder, node, error));
+  CLEAVE_TRY(cleave_onnx_call_emit(call, "Resize", inputs, 3, &node, &call->inputs.items[0], error));
+  CLEAVE_TRY(cleave_graph_set_text(graph, node, "coordinate_transformation_mode", "asymmetric", error));
+  CLEAVE_TRY(cleave_graph_set_text(graph, node, "nearest_mode", "ceil", error));
+  return cleave_onnx_builder_infer(call->builder, node, error);
+}
+
+/* Resize 10 is Resize(X, scales), asymmetric; nearest rounds up along axes that shrink, and down along
+ * others. */
 cleave_status_t cleave_onnx_rewrite_resize_10(cleave_onnx_call_t *call, cleave_error_t *error) {
   cleave_value_t scales = cleave_onnx_call_input(call, 1);
+  bool shrinks = false;
+  bool grows = false;
+  find_directions(call, scales, &shrinks, &grows);
+  shrinks = shrinks && strcmp(cleave_onnx_call_text(call, "mode", "nearest"), "nearest") == 0;
+  if (shrinks && grows && cleave_value_exists(scales)) {
+    CLEAVE_TRY(shrink_before(call, &scales, error));
+  }
   CLEAVE_TRY(cleave_onnx_call_set_input(call, 1, CLEAVE_VALUE_NONE, error));
   CLEAVE_TRY(cleave_onnx_call_set_input(call, 2, scales, error));
-  return set_asymmetric(call, error);
+  CLEAVE_TRY(set_asymmetric(call, error));
+  return shrinks && !grows ? cleave_onnx_call_set_text(call, "nearest_mode", "ceil", error) : CLEAVE_OK;
 }
 
 static cleave_status_t scales_constant(cleave_onnx_call_t *call, const float *scales, uint32_t count,
