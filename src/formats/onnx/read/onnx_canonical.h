@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * From the operator set a model was written in to the canonical form (opset 22). A call is a node whose
+ * From the operator set a model was written in to the canonical form. A call is a node whose
  * inputs are values of the graph already; a table gives, per operator and range of versions, the function
  * that rewrites the call. What a function leaves is then added to the graph as a node.
  *
@@ -10,6 +10,9 @@
 #define CLEAVE_FORMATS_ONNX_READ_ONNX_CANONICAL_H
 
 #include "formats/onnx/onnx_model.h"
+
+/* Whose operators and attributes the canonical form has, with operators that newer sets add. */
+enum { CLEAVE_ONNX_CANONICAL_OPSET = 22 };
 
 /* State of making one graph. */
 typedef struct cleave_onnx_builder {

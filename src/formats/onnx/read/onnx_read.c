@@ -246,8 +246,9 @@ static cleave_status_t check_newer(const cleave_onnx_call_t *call, const cleave_
     if (cleave_op_find_attribute(op, name) == NULL) {
       return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
                               "node '%s': operator '%s' of opset %d: attribute '%s' is not known (opsets up "
-                              "to 22 are)",
-                              call->node->label, call->node->op_type, (int)call->version, name);
+                              "to %d are)",
+                              call->node->label, call->node->op_type, (int)call->version, name,
+                              (int)CLEAVE_ONNX_CANONICAL_OPSET);
     }
   }
   return CLEAVE_OK;
@@ -295,7 +296,7 @@ static cleave_status_t add_call(reader_t *reader, cleave_error_t *error) {
   if (op == NULL) {
     CLEAVE_TRY(cleave_graph_custom_op(graph, call->node->domain, call->op_type,
                                       call->version > 0 ? call->version : 1, &op, error));
-  } else if (op->domain[0] == '\0' && call->version > 22) {
+  } else if (op->domain[0] == '\0' && call->version > CLEAVE_ONNX_CANONICAL_OPSET) {
     CLEAVE_TRY(check_newer(call, op, error));
   } else if (call->version > 0) {
     cleave_error_t reason = CLEAVE_ERROR_INIT;
