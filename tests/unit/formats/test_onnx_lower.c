@@ -254,6 +254,10 @@ UNIT_TEST(what_has_no_older_spelling_is_refused_with_the_opset_that_has_it) {
           "node 'ReduceProd_0': operator 'ReduceProd' (opset 18) cannot be written in opset 17: its axes are "
           "not constant; "
           "opset 18 can");
+  refuses(
+      X "return g.QuantizeLinear(x, g.constant(0.5, 'float32'), g.constant(0, 'int16'))", 17,
+      "node 'QuantizeLinear_0': operator 'QuantizeLinear' (opset 21) cannot be written in opset 17: it has "
+      "no form for int16 'y'; opset 21 can");
 }
 
 UNIT_SUITE("onnx_lower")

@@ -162,8 +162,8 @@ cleave_status_t cleave_onnx_put_lowered(cleave_onnx_record_t *record, bool is_ma
   }
   cleave_status_t status = put_body(record, body, &name, &cause);
   cleave_graph_destroy(body);
-  if (status == CLEAVE_ERROR_UNSUPPORTED) {
-    return refuse(record, cause.message, error);
+  if (status == CLEAVE_ERROR_UNSUPPORTED) { /* of a wider type: the node's own is what there is no form for */
+    return refuse(record, refused != CLEAVE_DTYPE_UNKNOWN ? refusal : cause.message, error);
   }
   if (status != CLEAVE_OK) {
     return cleave_error_set(error, status, "%s", cause.message);
