@@ -55,8 +55,11 @@ static cleave_status_t parse_descr(const char *path, const char *text, npy_heade
       return CLEAVE_OK;
     }
   }
+  const char *end = strchr(descr + 1, '\'');
+  int length = end != NULL && end - descr < 32 ? (int)(end - descr) + 1 : 8;
   return cleave_error_set_at(error, CLEAVE_ERROR_UNSUPPORTED, path, 0,
-                             "header: expected a little-endian number type, found %.8s", descr);
+                             "header: expected a little-endian number type, found %.*s%s", length, descr,
+                             order == '>' ? "; save with numpy.astype" : "");
 }
 
 static cleave_status_t parse_shape(const char *path, const char *text, npy_header_t *header,
@@ -88,11 +91,32 @@ static cleave_status_t parse_header(const char *path, const char *text, npy_head
   CLEAVE_TRY(parse_descr(path, text, header, error));
   CLEAVE_TRY(parse_shape(path, text, header, error));
   const char *order = find_key(text, "'fortran_order'");
-  header->fortran = order == NULL || strncmp(order, "False", 5) != 0;
-  if (header->fortran && header->rank > 1) {
-    return cleave_error_set_at(
-        error, CLEAVE_ERROR_UNSUPPORTED, path, 0,
-        "header: expected C order (fortran_order False); save with numpy.ascontiguousarray");
+  bool is_true = order != NULL && strncmp(order, "True", 4) == 0;
+  if (!is_true && (order == NULL || strncmp(order, "False", 5) != 0)) {
+    return cleave_error_set_at(error, CLEAVE_ERROR_FORMAT, path, 0,
+                               "header: expected 'fortran_order': True or False");
+  }
+  header->fortran = is_true && header->rank > 1;
+  return CLEAVE_OK;
+}
+
+/* Fortran order has the first axis innermost: the elements in C order, in memory of their own. */
+static cleave_status_t copy_transposed(const cleave_tensor_view_t *view, int64_t count,
+                                       cleave_tensor_t **out_tensor, cleave_error_t *error) {
+  size_t size = cleave_dtype_size(view->dtype);
+  const unsigned char *from = view->data;
+  int64_t at[CLEAVE_MAX_RANK] = {0};
+  CLEAVE_TRY(cleave_tensor_create(view->dtype, view->rank, view->dims, out_tensor, error));
+  unsigned char *to = (*out_tensor)->data;
+  for (int64_t k = 0; k < count; k++) {
+    int64_t place = 0;
+    for (int32_t d = view->rank - 1; d >= 0; d--) {
+      place = place * view->dims[d] + at[d];
+    }
+    memcpy(to + (size_t)k * size, from + (size_t)place * size, size);
+    for (int32_t d = view->rank - 1; d >= 0 && ++at[d] == view->dims[d]; d--) {
+      at[d] = 0;
+    }
   }
   return CLEAVE_OK;
 }
@@ -130,7 +154,8 @@ cleave_status_t cleave_npy_read_part(cleave_file_t *file, size_t offset, size_t 
   }
   cleave_tensor_view_t view = {
       .dtype = header.dtype, .rank = header.rank, .dims = header.dims, .data = data + start + length};
-  return cleave_tensor_create_borrowed(&view, bytes, file, out_tensor, error);
+  return header.fortran ? copy_transposed(&view, count, out_tensor, error)
+                        : cleave_tensor_create_borrowed(&view, bytes, file, out_tensor, error);
 }
 
 cleave_status_t cleave_npy_read_file(cleave_file_t *file, cleave_tensor_t **out_tensor,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* NumPy's .npy files, format 1.0 to 3.0 (numpy.lib.format): little-endian, C order. */
+/* NumPy's .npy files, format 1.0 to 3.0 (numpy.lib.format): little-endian. */
 #ifndef CLEAVE_TENSOR_NPY_H
 #define CLEAVE_TENSOR_NPY_H
 
 #include "base/text.h"
 #include "tensor/tensor.h"
 
-/* The tensor may borrow from the mapped file. Fortran order, big-endian and object arrays are refused. */
+/* The tensor may borrow from the mapped file, but if it is in Fortran order. Big-endian and object arrays are
+ * refused. */
 CLEAVE_STATUS cleave_npy_read(const char *path, cleave_tensor_t **out_tensor, cleave_error_t *error);
 /* The same of a file that is in memory already, which the tensor then borrows from and retains. */
 CLEAVE_STATUS cleave_npy_read_file(cleave_file_t *file, cleave_tensor_t **out_tensor, cleave_error_t *error);

@@ -264,7 +264,7 @@ UNIT_TEST(broken_npy_files_are_errors) {
   cleave_tensor_t *tensor = NULL;
   const char *const headers[] = {
       "{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }",
-      "{'descr': '<f4', 'fortran_order': True, 'shape': (2,2), }",
+      "{'descr': '<f4', 'fortran_order': Maybe, 'shape': (2,2), }",
       "{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }",
       "{'descr': '<f4', 'fortran_order': False, 'shape': (2",
       "{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807,9,), }",
@@ -280,6 +280,42 @@ UNIT_TEST(broken_npy_files_are_errors) {
     unit_fails_with(cleave_npy_read(path, &tensor, e), cleave_npy_read(path, &tensor, NULL), path);
     ck_assert_int_ne(cleave_npy_read(path, &tensor, NULL), CLEAVE_OK);
   }
+  unlink(path);
+}
+
+static void write_npy(const char *path, const char *header, const void *data, size_t bytes) {
+  char text[256] = "\x93NUMPY\x01";
+  size_t length = strlen(header);
+  text[8] = (char)length;
+  memcpy(text + 10, header, length);
+  memcpy(text + 10 + length, data, bytes);
+  unit_ok(cleave_file_write(path, text, 10 + length + bytes, e));
+}
+
+UNIT_TEST(npy_files_in_fortran_order_are_transposed) {
+  char path[] = "/tmp/cleave_npy_XXXXXX";
+  (void)close(mkstemp(path));
+  cleave_tensor_t *tensor = NULL;
+  int32_t data[12];
+  for (int32_t k = 0; k < 12; k++) {
+    data[k] = k;
+  }
+  write_npy(path, "{'descr': '<i4', 'fortran_order': True, 'shape': (2, 3, 2), }", data, sizeof data);
+  unit_ok(cleave_npy_read(path, &tensor, e));
+  for (int64_t k = 0; k < 12; k++) {
+    ck_assert_int_eq(cleave_tensor_get_int(tensor, k), k / 6 + k / 2 % 3 * 2 + k % 2 * 6);
+  }
+  cleave_tensor_release(tensor);
+  unlink(path);
+}
+
+UNIT_TEST(npy_files_of_another_type_say_which) {
+  char path[] = "/tmp/cleave_npy_XXXXXX";
+  (void)close(mkstemp(path));
+  cleave_tensor_t *tensor = NULL;
+  write_npy(path, "{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", "12345678", 8);
+  unit_fails_with(cleave_npy_read(path, &tensor, e), CLEAVE_ERROR_UNSUPPORTED,
+                  "expected a little-endian number type, found '<c8'");
   unlink(path);
 }
 
