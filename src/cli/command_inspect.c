@@ -216,7 +216,7 @@ static void print_libraries(const cleave_inspection_t *inspection) {
     const cleave_operator_count_t *line = &inspection->operators.items[k];
     if (line->op->id == CLEAVE_OP_ID_CUSTOM) {
       bool is_known = cleave_op_has_schema(line->op);
-      cleave_print("%s  %s%s%s: %s%s\n", is_first ? "\n" : "", line->domain,
+      cleave_print(CLEAVE_TRUSTED "  %s%s%s: %s%s\n", is_first ? "\n" : "", line->domain,
                    line->domain[0] == '\0' ? "" : ".", line->name,
                    is_known ? "of library " : "no loaded library brings it (--load LIBRARY)",
                    is_known ? cleave_custom_op_library(line->op) : "");

@@ -78,6 +78,15 @@ static void end_early(void) {
   _exit(CLEAVE_EXIT_FAILURE);
 }
 
+/* The output counts as written once it has left the buffer. */
+static int finish(const char *command, int status) {
+  if (fflush(stdout) != 0 || ferror(stdout)) {
+    cleave_print_error("cleave %s: the output could not be written\n", command);
+    return CLEAVE_EXIT_FAILURE;
+  }
+  return status;
+}
+
 int main(int argc, char **argv) {
   if (argc < 2) {
     cleave_print_error("cleave: expected a command; see 'cleave --help'\n");
@@ -89,7 +98,7 @@ int main(int argc, char **argv) {
   }
   if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || (strcmp(name, "help") == 0 && argc == 2)) {
     print_help();
-    return CLEAVE_EXIT_OK;
+    return finish(name, CLEAVE_EXIT_OK);
   }
   char *help_arguments[] = {"--help"};
   bool wants_help = strcmp(name, "help") == 0;
@@ -105,9 +114,5 @@ int main(int argc, char **argv) {
   int status = command->run(&arguments);
   working_process = 0;
   cleave_arguments_free(&arguments);
-  if (fflush(stdout) != 0 || ferror(stdout)) {
-    cleave_print_error("cleave %s: the output could not be written\n", command->name);
-    return CLEAVE_EXIT_FAILURE;
-  }
-  return status;
+  return finish(command->name, status);
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "backend/region/view.h"
 #include "cli/common/common.h"
@@ -322,9 +323,9 @@ static void read_as(cleave_tensor_t *tensor, cleave_dtype_t wanted) {
   }
 }
 
-/* Reads what files give. */
-static cleave_status_t read_files(const cleave_graph_t *graph, const cleave_input_request_t *request,
-                                  cleave_inputs_t *inputs, cleave_error_t *error) {
+/* Reads what files give; `is_given` is by input. */
+static cleave_status_t read_each(const cleave_graph_t *graph, const cleave_input_request_t *request,
+                                 bool *is_given, cleave_inputs_t *inputs, cleave_error_t *error) {
   const cleave_port_option_t ports = {.option = "--input",
                                       .kind = "input",
                                       .owner = graph,
@@ -335,11 +336,36 @@ static cleave_status_t read_files(const cleave_graph_t *graph, const cleave_inpu
     uint32_t index = 0;
     const char *path = NULL;
     CLEAVE_TRY(cleave_port_option_find(&ports, request->files->items[k], &index, &path, error));
+    if (index != CLEAVE_INDEX_NONE && is_given[index]) {
+      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "--input: '%s' is given twice",
+                              input_name(graph, index));
+    }
     if (index != CLEAVE_INDEX_NONE) {
+      is_given[index] = true;
       cleave_tensor_release(inputs->tensors[index]);
       inputs->tensors[index] = NULL;
       CLEAVE_TRY(cleave_tensor_load(path, &inputs->tensors[index], error));
     }
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t read_files(const cleave_graph_t *graph, const cleave_input_request_t *request,
+                                  cleave_inputs_t *inputs, cleave_error_t *error) {
+  bool *is_given = cleave_allocate_zeroed(inputs->count, sizeof *is_given);
+  CLEAVE_TRY_MEMORY(is_given, error);
+  cleave_status_t status = read_each(graph, request, is_given, inputs, error);
+  cleave_free(is_given);
+  return status;
+}
+
+/* A folder with more tensors than the model has inputs is of another model. */
+static cleave_status_t check_folder(const char *folder, size_t input_count, cleave_error_t *error) {
+  char path[MAX_PATH_LENGTH];
+  CLEAVE_TRY(numbered_path(folder, "input", input_count, path, error));
+  if (access(path, F_OK) == 0) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "--data: found '%s', but the model has %zu inputs", path, input_count);
   }
   return CLEAVE_OK;
 }
@@ -374,6 +400,9 @@ cleave_status_t cleave_inputs_load(const cleave_model_t *model, const cleave_inp
   const cleave_graph_t *graph = cleave_model_graph(model);
   CLEAVE_TRY(start_inputs(graph->inputs.count, out_inputs, error));
   CLEAVE_TRY(read_files(graph, request, out_inputs, error));
+  if (request->folder != NULL) {
+    CLEAVE_TRY(check_folder(request->folder, graph->inputs.count, error));
+  }
   for (uint32_t k = 0; k < out_inputs->count; k++) {
     if (out_inputs->tensors[k] == NULL && request->folder != NULL) {
       CLEAVE_TRY(load_numbered(request->folder, "input", k, &out_inputs->tensors[k], error));

@@ -187,6 +187,43 @@ static cleave_status_t try_node(cleave_build_t *build, const cleave_build_node_t
                    : add_dynamic_step(build, &view, step, error);
 }
 
+enum { MAX_LISTED = 8 };
+
+static bool runs_alone(cleave_build_t *build, cleave_node_t node) {
+  cleave_build_node_t own = {.node = node, .region_index = CLEAVE_INDEX_NONE};
+  cleave_message_t message = {.text = ""};
+  cleave_view_t view;
+  if (node_target(build, node, &own.target, NULL) != CLEAVE_OK) {
+    return false;
+  }
+  const cleave_backend_handle_t *handle = build->session->targets.items[own.target].handle;
+  return make_view(build, &own, handle->backend, false, &view, NULL) == CLEAVE_OK &&
+         handle->backend->supports(handle->state, &view.region, &message) == CLEAVE_OK;
+}
+
+/* Appends the other operators that nothing runs, each once, so that nobody finds them one by one. */
+static void list_others(cleave_build_t *build, cleave_node_t node, cleave_message_t *message) {
+  const cleave_op_t *seen[MAX_LISTED] = {cleave_node_op(build->graph, node)};
+  uint32_t count = 1;
+  for (uint32_t k = 0; k < build->order_count && count < MAX_LISTED; k++) {
+    const cleave_plan_step_t *step = &build->order[k];
+    bool is_alone = step->region == CLEAVE_INDEX_NONE && cleave_node_is_live(build->graph, step->node) &&
+                    is_needed(build->graph, step->node);
+    const cleave_op_t *op = is_alone ? cleave_node_op(build->graph, step->node) : seen[0];
+    bool is_new = true;
+    for (uint32_t s = 0; s < count; s++) {
+      is_new = is_new && seen[s] != op;
+    }
+    if (is_new && !runs_alone(build, step->node)) {
+      size_t used = strlen(message->text);
+      (void)snprintf(message->text + used, sizeof message->text - used, "%s%s%s%s",
+                     count == 1 ? "; neither are: " : ", ", op->domain, op->domain[0] == '\0' ? "" : ".",
+                     op->name);
+      seen[count++] = op;
+    }
+  }
+}
+
 /* A node that no region runs, or that its region's backend does not. */
 static cleave_status_t add_alone(cleave_build_t *build, const cleave_build_node_t *request,
                                  cleave_error_t *error) {
@@ -196,10 +233,14 @@ static cleave_status_t add_alone(cleave_build_t *build, const cleave_build_node_
   own.region = NULL;
   CLEAVE_TRY(node_target(build, own.node, &own.target, error));
   CLEAVE_TRY(try_node(build, &own, false, &status, &message, error));
-  return status == CLEAVE_OK ? CLEAVE_OK
-                             : cleave_session_fail_node(build->graph, own.node,
-                                                        build->session->targets.items[own.target].label,
-                                                        status, &message, error);
+  if (status == CLEAVE_OK) {
+    return CLEAVE_OK;
+  }
+  if (status == CLEAVE_ERROR_UNSUPPORTED) {
+    list_others(build, own.node, &message);
+  }
+  return cleave_session_fail_node(build->graph, own.node, build->session->targets.items[own.target].label,
+                                  status, &message, error);
 }
 
 cleave_status_t cleave_build_add_node(cleave_build_t *build, const cleave_build_node_t *request,

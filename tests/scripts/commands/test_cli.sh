@@ -42,6 +42,7 @@ keys() {
 # Help and versions.
 check "lists commands" 0 '^  conform ' "$program" --help
 check "lists commands" 0 '^  run ' "$program" help
+check "help that cannot be written" 1 'could not be written' sh -c "'$program' --help >/dev/full"
 check "tells the version" 0 '^cleave [0-9]*\.[0-9]*\.[0-9]*$' "$program" --version
 check "lists backends" 0 '^  cpu ' "$program" version
 for command in run partition inspect conform version; do
@@ -182,6 +183,12 @@ check "lists operators" 0 'MatMul  *1 ' "$program" inspect tiny.lua
 check "lists nodes" 0 '= MatMul(' "$program" inspect tiny.lua --nodes
 check "prints JSON" 0 '^{' "$program" inspect tiny.lua --json
 keys "inspect --json" "model file_bytes opset ir_version nodes weight_bytes weights activation_bytes flops inputs outputs operators unknown"
+# Two operators that nobody has: y = Bar(Foo(x)).
+printf '\010\010\022\000\072\105\012\016\012\001\170\022\001\141\042\003\106\157\157\072\001\143\012\016\012\001\141\022\001\171\042\003\102\141\162\072\001\143\022\001\147\132\017\012\001\170\022\012\012\010\010\001\022\004\012\002\010\002\142\017\012\001\171\022\012\012\010\010\001\022\004\012\002\010\002\102\004\012\000\020\021\102\005\012\001\143\020\001' >foreign.onnx
+check "inspects foreign operators" 0 '^  c.Bar: no loaded library brings it' "$program" inspect foreign.onnx
+also "all of them" '^  c.Foo: no loaded library'
+if grep -q '\\n' "$out"; then fail "an escaped end of line is in"; else pass; fi
+check "lists all that is not supported" 1 "operator 'Foo'.* is not supported by cpu: .*; neither are: c.Bar$" "$program" run foreign.onnx
 
 # --data and conform: a test folder made from a model and its own outputs would pass by itself, so the data is
 # the corpus of ONNX where there is one.
@@ -196,6 +203,11 @@ if [ -d "$corpus/test_relu" ]; then
   check "refuses inputs that do not fit" 1 "input 'x' (number 0): expected" \
     "$program" run "$corpus/test_relu/model.onnx" --input x="$corpus/test_argmax_default_axis_example/test_data_set_0/input_0.pb" --repeat 1
   check "stops tests that hang" 1 'test_relu: not done after 0 s' "$program" conform "$corpus/test_relu" --limit 0
+  mkdir -p many
+  cp "$corpus"/test_relu/test_data_set_0/* many
+  cp many/input_0.pb many/input_1.pb
+  check "data of more inputs" 1 "--data: found 'many/input_1.pb', but the model has 1 inputs" \
+    "$program" run "$corpus/test_relu/model.onnx" --data many --repeat 1
   mkdir -p bad/test_relu/test_data_set_0
   cp "$corpus/test_relu/model.onnx" bad/test_relu/
   cp "$corpus/test_relu/test_data_set_0/input_0.pb" bad/test_relu/test_data_set_0/input_0.pb
