@@ -38,6 +38,7 @@ typedef struct cleave_inspection {
   uint64_t weight_count;
   size_t activation_bytes; /* largest sum of values that live at the same time, outputs among them */
   CLEAVE_ARRAY(cleave_value_t) unknown;
+  cleave_error_t misfit; /* why sizes that nobody gave are left open, in place of 1 */
 } cleave_inspection_t;
 
 static size_t value_bytes(const cleave_graph_t *graph, cleave_value_t value, bool *out_known) {
@@ -280,6 +281,9 @@ static void print_report(const cleave_inspection_t *inspection, const cleave_siz
                cleave_output_bytes((double)inspection->activation_bytes, text[2], sizeof text[2]), at_least,
                cleave_output_count(inspection->flops, text[3], sizeof text[3]));
   cleave_report_sizes(sizes);
+  if (inspection->misfit.status != CLEAVE_OK) {
+    cleave_print("  left open, because: %s\n", inspection->misfit.message);
+  }
   cleave_print(CLEAVE_TRUSTED "\n", is_partly_symbolic(inspection)
                                         ? "some sizes are not known: memory and FLOPs are incomplete\n"
                                         : "");
@@ -378,7 +382,13 @@ static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *optio
                             cleave_inspection_t *inspection, cleave_error_t *error) {
   CLEAVE_TRY(cleave_job_load(job, options, error));
   CLEAVE_TRY(cleave_job_check_settings(job, error));
-  CLEAVE_TRY(cleave_job_bind_shapes(job, error));
+  cleave_status_t status = cleave_job_bind_shapes(job, &inspection->misfit);
+  if (status == CLEAVE_ERROR_SHAPE) {
+    status = cleave_job_bind_open(job, error);
+  } else if (status != CLEAVE_OK) {
+    return cleave_error_take(error, &inspection->misfit);
+  }
+  CLEAVE_TRY(status);
   return inspection_init(inspection, job, error);
 }
 

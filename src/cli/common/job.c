@@ -122,10 +122,25 @@ cleave_status_t cleave_job_check_settings(const cleave_job_t *job, cleave_error_
   return CLEAVE_OK;
 }
 
+/* Why the model cannot have the sizes, with the sizes: some may be taken for what nobody gave. */
+static cleave_status_t fail_bind(const cleave_job_t *job, const cleave_error_t *reason,
+                                 cleave_error_t *error) {
+  cleave_text_t sizes = {0};
+  cleave_sizes_print(&job->inputs.sizes, &sizes);
+  cleave_status_t status = sizes.length == 0 ? cleave_error_take(error, reason)
+                                             : cleave_error_set(error, reason->status, "%s (sizes: %s)",
+                                                                reason->message, cleave_text_get(&sizes));
+  cleave_text_deinit(&sizes);
+  return status;
+}
+
 static cleave_status_t bind(cleave_job_t *job, cleave_error_t *error) {
   cleave_model_t *bound = NULL;
+  cleave_error_t reason = CLEAVE_ERROR_INIT;
   uint64_t start = cleave_clock_now();
-  CLEAVE_TRY(cleave_model_bind(job->model, job->inputs.pointers, job->inputs.count, &bound, error));
+  if (cleave_model_bind(job->model, job->inputs.pointers, job->inputs.count, &bound, &reason) != CLEAVE_OK) {
+    return fail_bind(job, &reason, error);
+  }
   job->bind_ms = cleave_clock_ms(start, cleave_clock_now());
   cleave_model_release(job->model);
   job->model = bound;
@@ -169,12 +184,13 @@ cleave_status_t cleave_job_bind(cleave_job_t *job, cleave_error_t *error) {
   return is_bound ? CLEAVE_OK : bind(job, error);
 }
 
-cleave_status_t cleave_job_bind_shapes(cleave_job_t *job, cleave_error_t *error) {
+static cleave_status_t bind_shapes(cleave_job_t *job, bool leaves_open, cleave_error_t *error) {
   cleave_model_t *bound = NULL;
+  cleave_error_t reason = CLEAVE_ERROR_INIT;
   cleave_size_request_t request = {.shapes = &job->options->shapes,
-                                   .may_be_added = job->options->rules.count > 0};
-  CLEAVE_TRY(read_plan(job, error));
-  request.document = job->document;
+                                   .document = job->document,
+                                   .may_be_added = job->options->rules.count > 0,
+                                   .leaves_open = leaves_open};
   CLEAVE_TRY(cleave_sizes_find(cleave_model_graph(job->model), &request, &job->inputs.sizes, error));
   const cleave_sizes_t *sizes = &job->inputs.sizes;
   bool is_about_open =
@@ -184,11 +200,24 @@ cleave_status_t cleave_job_bind_shapes(cleave_job_t *job, cleave_error_t *error)
     return CLEAVE_OK;
   }
   uint64_t start = cleave_clock_now();
-  CLEAVE_TRY(cleave_model_bind_partly(job->model, sizes->pointers, sizes->input_count, &bound, error));
+  if (cleave_model_bind_partly(job->model, sizes->pointers, sizes->input_count, &bound, &reason) !=
+      CLEAVE_OK) {
+    return fail_bind(job, &reason, error);
+  }
   job->bind_ms = cleave_clock_ms(start, cleave_clock_now());
   cleave_model_release(job->model);
   job->model = bound;
   return CLEAVE_OK;
+}
+
+cleave_status_t cleave_job_bind_shapes(cleave_job_t *job, cleave_error_t *error) {
+  CLEAVE_TRY(read_plan(job, error));
+  return bind_shapes(job, false, error);
+}
+
+cleave_status_t cleave_job_bind_open(cleave_job_t *job, cleave_error_t *error) {
+  cleave_sizes_deinit(&job->inputs.sizes);
+  return bind_shapes(job, true, error);
 }
 
 cleave_status_t cleave_job_request(const cleave_job_t *job, cleave_partition_request_t *out_request,

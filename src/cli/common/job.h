@@ -80,6 +80,8 @@ CLEAVE_STATUS cleave_job_bind(cleave_job_t *job, cleave_error_t *error);
 /* Gives the model the sizes that it leaves open (cli/common/sizes.h), but for those that --shape leaves open,
  * too; no inputs are loaded. */
 CLEAVE_STATUS cleave_job_bind_shapes(cleave_job_t *job, cleave_error_t *error);
+/* After that failed with CLEAVE_ERROR_SHAPE: the same, but what nothing tells stays open. */
+CLEAVE_STATUS cleave_job_bind_open(cleave_job_t *job, cleave_error_t *error);
 /* What the command line asks of a partition: rule files, settings, and the backend. To be released by
  * cleave_rule_request_deinit. */
 CLEAVE_STATUS cleave_job_request(const cleave_job_t *job, cleave_partition_request_t *out_request,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inputs tell sizes in an order of trust: names that --shape sets, then shapes that it gives, then tensors,
-// then the saved plan. A size that one of them gave stays; what contradicts it is found when the model is
-// bound.
+// then the saved plan. A size that one of them gave stays. Tensors that contradict --shape are errors here;
+// what else contradicts is found when the model is bound.
 #include "cli/common/sizes.h"
 
 #include <inttypes.h>
@@ -10,6 +10,7 @@
 
 #include "graph/clone.h"
 #include "ops/infer.h"
+#include "partition/pattern/expression.h"
 #include "partition/plan/plan_read.h"
 
 static const cleave_value_record_t *input_record(const cleave_size_finder_t *finder, size_t index) {
@@ -30,23 +31,58 @@ static size_t symbol_of(const cleave_size_finder_t *finder, cleave_dim_t dim) {
   return symbol;
 }
 
+static cleave_status_t fail_contradiction(const cleave_size_finder_t *finder, size_t symbol, size_t input,
+                                          int32_t d, int64_t size, cleave_error_t *error) {
+  const char *name = cleave_dims_symbol_name(finder->graph->dims, symbol);
+  return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                          "--shape: %s is %" PRId64 ", but dimension %d (%s) of input '%s' is %" PRId64, name,
+                          finder->symbols[symbol], (int)d, name, cleave_size_input_name(finder, input), size);
+}
+
 /* Dimension d of an input is `size`, by `source`. */
-static void tell(cleave_size_finder_t *finder, size_t input, int32_t d, int64_t size,
-                 cleave_size_source_t source) {
+static cleave_status_t tell(cleave_size_finder_t *finder, size_t input, int32_t d, int64_t size,
+                            cleave_size_source_t source, cleave_error_t *error) {
   const cleave_value_record_t *origin = cleave_size_origin(finder, input);
   size_t symbol = d < origin->rank ? symbol_of(finder, origin->dims[d]) : finder->symbol_count;
   if (symbol < finder->symbol_count && finder->sources[symbol] == CLEAVE_SIZE_NONE) {
     finder->symbols[symbol] = size;
     finder->sources[symbol] = size < 0 ? CLEAVE_SIZE_OPEN : source;
+    return CLEAVE_OK;
   }
+  bool contradicts = symbol < finder->symbol_count && finder->sources[symbol] == CLEAVE_SIZE_GIVEN &&
+                     (source == CLEAVE_SIZE_GIVEN || source == CLEAVE_SIZE_TENSOR) && size >= 0 &&
+                     size != finder->symbols[symbol];
+  return contradicts ? fail_contradiction(finder, symbol, input, d, size, error) : CLEAVE_OK;
 }
 
-static void tell_all(cleave_size_finder_t *finder, size_t input, int32_t rank, const int64_t *dims,
-                     cleave_size_source_t source) {
+static cleave_status_t tell_all(cleave_size_finder_t *finder, size_t input, int32_t rank, const int64_t *dims,
+                                cleave_size_source_t source, cleave_error_t *error) {
   const cleave_value_record_t *origin = cleave_size_origin(finder, input);
   for (int32_t d = 0; rank == origin->rank && d < rank; d++) {
-    tell(finder, input, d, dims[d], source);
+    CLEAVE_TRY(tell(finder, input, d, dims[d], source, error));
   }
+  return CLEAVE_OK;
+}
+
+/* Does the shape that --shape gives for an input fit the tensor that is given for it? */
+static cleave_status_t check_tensor(const cleave_size_finder_t *finder, size_t input, int32_t rank,
+                                    const int64_t *dims, cleave_error_t *error) {
+  const cleave_tensor_t *tensor = finder->request->tensors != NULL ? finder->request->tensors[input] : NULL;
+  bool fits = tensor == NULL || rank < 0 || tensor->rank == rank;
+  for (int32_t d = 0; fits && tensor != NULL && d < rank; d++) {
+    fits = dims[d] < 0 || dims[d] == tensor->dims[d];
+  }
+  if (fits) {
+    return CLEAVE_OK;
+  }
+  cleave_text_t shape = {0};
+  cleave_shape_print(NULL, tensor->rank, tensor->dims, &shape);
+  cleave_status_t status =
+      cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "--shape %s: the tensor for input '%s' is %s",
+                       finder->request->shapes->items[finder->shape_of[input]],
+                       cleave_size_input_name(finder, input), cleave_text_get(&shape));
+  cleave_text_deinit(&shape);
+  return status;
 }
 
 /* What the saved plan was made for, in input `index`; false: it says no sizes. */
@@ -67,31 +103,84 @@ static cleave_status_t tell_symbols(cleave_size_finder_t *finder, cleave_error_t
   for (size_t k = 0; k < finder->graph->inputs.count; k++) {
     if (finder->shape_of[k] != CLEAVE_INDEX_NONE) {
       CLEAVE_TRY(cleave_size_given_shape(finder, k, &rank, dims, error));
-      tell_all(finder, k, rank, dims, CLEAVE_SIZE_GIVEN);
+      CLEAVE_TRY(check_tensor(finder, k, rank, dims, error));
+      CLEAVE_TRY(tell_all(finder, k, rank, dims, CLEAVE_SIZE_GIVEN, error));
     }
   }
   for (size_t k = 0; request->tensors != NULL && k < finder->graph->inputs.count; k++) {
     if (request->tensors[k] != NULL) {
-      tell_all(finder, k, request->tensors[k]->rank, request->tensors[k]->dims, CLEAVE_SIZE_TENSOR);
+      CLEAVE_TRY(tell_all(finder, k, request->tensors[k]->rank, request->tensors[k]->dims, CLEAVE_SIZE_TENSOR,
+                          error));
     }
   }
   for (size_t k = 0; k < finder->graph->inputs.count; k++) {
     if (plan_shape(finder, k, &rank, dims)) {
-      tell_all(finder, k, rank, dims, CLEAVE_SIZE_PLAN);
+      CLEAVE_TRY(tell_all(finder, k, rank, dims, CLEAVE_SIZE_PLAN, error));
     }
   }
   return CLEAVE_OK;
 }
 
-/* Symbols of inputs that nothing tells are 1. */
-static void take_symbols(cleave_size_finder_t *finder) {
-  cleave_text_t text = {0};
+/* The size of a symbol whose name is an expression of others ("past + 1"); its source is NONE if it is none,
+ * or if nothing tells of one of them. */
+static cleave_status_t size_by_name(const cleave_size_finder_t *finder, size_t symbol, int64_t *out_size,
+                                    cleave_size_source_t *out_source, cleave_error_t *error) {
+  const char *name = cleave_dims_symbol_name(finder->graph->dims, symbol);
+  const cleave_expression_t *expression = NULL;
+  cleave_dim_t sizes[CLEAVE_EXPRESSION_MAX_SYMBOLS];
+  cleave_arena_t arena = {0};
+  bool is_open = false;
+  *out_size = CLEAVE_DIM_UNKNOWN;
+  cleave_status_t status =
+      cleave_expression_compile(&arena, name, 0, CLEAVE_EXPRESSION_SIZE, &expression, NULL);
+  if (status == CLEAVE_OK) {
+    for (uint32_t k = 0; k < expression->symbol_count; k++) {
+      size_t other = cleave_size_find_symbol(finder, expression->symbols[k], strlen(expression->symbols[k]));
+      sizes[k] = other < finder->symbol_count ? finder->symbols[other] : CLEAVE_DIM_UNKNOWN;
+      is_open = is_open || (other < finder->symbol_count && finder->sources[other] == CLEAVE_SIZE_OPEN);
+    }
+    *out_size = cleave_expression_size(expression, NULL, sizes);
+  }
+  *out_source = cleave_dim_is_known(*out_size) ? CLEAVE_SIZE_NAME
+                : is_open                      ? CLEAVE_SIZE_OPEN
+                                               : CLEAVE_SIZE_NONE;
+  cleave_arena_deinit(&arena);
+  return status == CLEAVE_ERROR_OUT_OF_MEMORY ? cleave_error_out_of_memory(error) : CLEAVE_OK;
+}
+
+/* Sizes of symbols of inputs that nothing tells: what their names say, or `size`. */
+static cleave_status_t take_named(cleave_size_finder_t *finder, bool by_name, int64_t size,
+                                  cleave_error_t *error) {
   for (size_t k = 0; k < finder->graph->inputs.count; k++) {
-    const cleave_value_record_t *record = input_record(finder, k);
-    for (int32_t d = 0; d < record->rank; d++) {
-      tell(finder, k, d, 1, CLEAVE_SIZE_TAKEN);
+    const cleave_value_record_t *origin = cleave_size_origin(finder, k);
+    for (int32_t d = 0; d < origin->rank; d++) {
+      size_t symbol = symbol_of(finder, origin->dims[d]);
+      if (symbol == finder->symbol_count || finder->sources[symbol] != CLEAVE_SIZE_NONE) {
+        continue;
+      }
+      const char *name = cleave_dims_symbol_name(finder->graph->dims, symbol);
+      cleave_size_source_t source = CLEAVE_SIZE_NONE;
+      int64_t own = CLEAVE_DIM_UNKNOWN;
+      if (by_name) {
+        CLEAVE_TRY(size_by_name(finder, symbol, &own, &source, error));
+      } else if (strpbrk(name, "+-*/%") != NULL) {
+        continue;
+      }
+      finder->symbols[symbol] = source == CLEAVE_SIZE_NONE ? size : own;
+      finder->sources[symbol] = source != CLEAVE_SIZE_NONE ? source
+                                : size < 0                 ? CLEAVE_SIZE_OPEN
+                                                           : CLEAVE_SIZE_TAKEN;
     }
   }
+  return CLEAVE_OK;
+}
+
+/* Symbols of inputs that nothing tells are 1, or what their names say; or left open. */
+static cleave_status_t take_symbols(cleave_size_finder_t *finder, cleave_error_t *error) {
+  cleave_text_t text = {0};
+  int64_t size = finder->request->leaves_open ? CLEAVE_DIM_UNKNOWN : 1;
+  CLEAVE_TRY(take_named(finder, false, size, error));
+  CLEAVE_TRY(take_named(finder, true, size, error));
   for (size_t k = 0; k < finder->graph->inputs.count; k++) { /* those that stand in expressions alone */
     const cleave_value_record_t *record = input_record(finder, k);
     for (int32_t d = 0; d < record->rank; d++) {
@@ -100,13 +189,14 @@ static void take_symbols(cleave_size_finder_t *finder) {
       for (size_t s = 0; cleave_dim_is_symbolic(record->dims[d]) && s < finder->symbol_count; s++) {
         if (finder->sources[s] == CLEAVE_SIZE_NONE &&
             strstr(cleave_text_get(&text), cleave_dims_symbol_name(finder->graph->dims, s)) != NULL) {
-          finder->symbols[s] = 1;
-          finder->sources[s] = CLEAVE_SIZE_TAKEN;
+          finder->symbols[s] = size;
+          finder->sources[s] = size < 0 ? CLEAVE_SIZE_OPEN : CLEAVE_SIZE_TAKEN;
         }
       }
     }
   }
   cleave_text_deinit(&text);
+  return CLEAVE_OK;
 }
 
 /* ---- types ---- */
@@ -159,8 +249,9 @@ static int64_t close_dim(const cleave_size_finder_t *finder, size_t input, int32
     return size < 0 ? record->dims[d] : size;
   }
   bool is_planned = plan_shape(finder, input, &rank, dims) && rank == record->rank && dims[d] >= 0;
-  *out_source = is_planned ? CLEAVE_SIZE_PLAN : CLEAVE_SIZE_TAKEN;
-  return is_planned ? dims[d] : 1;
+  bool is_left = !is_planned && finder->request->leaves_open;
+  *out_source = is_planned ? CLEAVE_SIZE_PLAN : is_left ? CLEAVE_SIZE_OPEN : CLEAVE_SIZE_TAKEN;
+  return is_planned ? dims[d] : is_left ? CLEAVE_DIM_UNKNOWN : 1;
 }
 
 /* The type of an input, and the sizes of it that the model, as it is in its file, leaves open. */
@@ -307,7 +398,7 @@ cleave_status_t cleave_sizes_find(const cleave_graph_t *graph, const cleave_size
   CLEAVE_TRY_CLEANUP(infer_vague(&finder, &inferred, error));
   finder.graph = inferred != NULL ? inferred : graph;
   CLEAVE_TRY_CLEANUP(tell_symbols(&finder, error));
-  take_symbols(&finder);
+  CLEAVE_TRY_CLEANUP(take_symbols(&finder, error));
   for (size_t k = 0; k < graph->inputs.count; k++) {
     CLEAVE_TRY_CLEANUP(make_type(&finder, k, error));
   }
@@ -335,8 +426,8 @@ void cleave_sizes_deinit(cleave_sizes_t *sizes) {
 
 static const char *const SOURCES[] = {
     [CLEAVE_SIZE_NONE] = "",         [CLEAVE_SIZE_GIVEN] = "given",         [CLEAVE_SIZE_TENSOR] = "input",
-    [CLEAVE_SIZE_PLAN] = "plan",     [CLEAVE_SIZE_INFERENCE] = "inference", [CLEAVE_SIZE_TAKEN] = "default",
-    [CLEAVE_SIZE_OPEN] = "left open"};
+    [CLEAVE_SIZE_PLAN] = "plan",     [CLEAVE_SIZE_INFERENCE] = "inference", [CLEAVE_SIZE_NAME] = "name",
+    [CLEAVE_SIZE_TAKEN] = "default", [CLEAVE_SIZE_OPEN] = "left open"};
 
 void cleave_sizes_print(const cleave_sizes_t *sizes, cleave_text_t *text) {
   static const char *const WORDS[] = {[CLEAVE_SIZE_NONE] = "",
@@ -344,6 +435,7 @@ void cleave_sizes_print(const cleave_sizes_t *sizes, cleave_text_t *text) {
                                       [CLEAVE_SIZE_TENSOR] = " by an input",
                                       [CLEAVE_SIZE_PLAN] = " by the plan",
                                       [CLEAVE_SIZE_INFERENCE] = " by what it is combined with",
+                                      [CLEAVE_SIZE_NAME] = " by its name",
                                       [CLEAVE_SIZE_TAKEN] = " taken",
                                       [CLEAVE_SIZE_OPEN] = " left open"};
   const cleave_size_t *taken = NULL;

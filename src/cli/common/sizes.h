@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Sizes that a model leaves open, and what every command takes them for: what --shape says, else what a given
- * tensor has, else what a saved plan was made for, else 1. An input of unknown shape has the shape of what it
- * is combined with, if that is known. Only what the user asks for with `?` stays open.
+ * tensor has, else what a saved plan was made for, else what its name says ("past + 1"), else 1. An input of
+ * unknown shape has the shape of what it is combined with, if that is known. Only what the user asks for with
+ * `?` stays open.
  */
 #ifndef CLEAVE_CLI_COMMON_SIZES_H
 #define CLEAVE_CLI_COMMON_SIZES_H
@@ -27,6 +28,7 @@ typedef enum cleave_size_source {
   CLEAVE_SIZE_TENSOR,    /* by a tensor for an input */
   CLEAVE_SIZE_PLAN,      /* by the saved plan */
   CLEAVE_SIZE_INFERENCE, /* by what the input is combined with */
+  CLEAVE_SIZE_NAME,      /* by its name, an expression of other sizes: "past + 1" */
   CLEAVE_SIZE_TAKEN,     /* by nothing: taken as 1 */
   CLEAVE_SIZE_OPEN,      /* left open, as --shape NAME=? asks */
 } cleave_size_source_t;
@@ -56,8 +58,10 @@ typedef struct cleave_size_request {
   bool may_be_added;                      /* names that are not found may be those of inputs that rules add */
   const cleave_sizes_t *known;            /* names that were found elsewhere; or NULL */
   bool *used;                             /* by shape: its name was found; or NULL */
+  bool leaves_open;                       /* what nothing tells stays open, and is not 1 */
 } cleave_size_request_t;
 
+/* CLEAVE_ERROR_INVALID_ARGUMENT if --shape contradicts itself or a tensor. */
 CLEAVE_STATUS cleave_sizes_find(const cleave_graph_t *graph, const cleave_size_request_t *request,
                                 cleave_sizes_t *out_sizes, cleave_error_t *error);
 void cleave_sizes_deinit(cleave_sizes_t *sizes);

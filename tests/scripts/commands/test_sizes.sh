@@ -63,6 +63,55 @@ also "what is not known is refused with the reason" \
 check "left open by the input" 0 'sizes: N = ? left open$' "$program" inspect open.lua --shape 'x=?x1000'
 check "a run needs sizes" 1 "dimension 0 is left open: a run needs its size" "$program" run open.lua --shape 'N=?'
 
+# What --shape and a tensor say must be the same.
+npy() {
+  { printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': ($2), }"; cat; } >"$1"
+}
+head -c 8000 /dev/zero | npy two.npy '2,1000'
+check "a tensor of the size" 0 'sizes: N = 2 by an input$' "$program" run open.lua --shape N=2 --input x=two.npy --repeat 1
+check "a tensor of another size" 1 "--shape: N is 3, but dimension 0 (N) of input 'x' is 2$" \
+  "$program" run open.lua --shape N=3 --input x=two.npy
+check "a tensor of another shape" 1 "--shape x=3x1000: the tensor for input 'x' is \[2, 1000\]$" \
+  "$program" run open.lua --shape x=3x1000 --input x=two.npy
+check "two sizes" 1 "--shape: N is 3, but dimension 0 (N) of input 'x' is 2$" "$program" inspect open.lua --shape N=3 --shape x=2x1000
+check "an input that is given twice" 1 "--input: 'x' is given twice" "$program" run open.lua --input x=two.npy --input x=two.npy
+
+# A name that is an expression of other sizes has their value if nothing else tells it.
+cat >past.lua <<'LUA'
+local mask, keys = g.input("mask", "float32", { "B", "past + 1" }), g.input("keys", "float32", { "B", "past" })
+g.output("y", g.Concat(mask, keys, { axis = 1 }))
+LUA
+check "a size by its name" 0 'past + 1 = 5 by its name, past = 4 given' "$program" inspect past.lua --shape past=4
+also "the input has it" 'float32\[1, 5\]'
+check "a size that is given goes before its name" 0 'past + 1 = 9, past = 4 given' \
+  "$program" inspect past.lua --shape past=4 --shape 'past + 1=9'
+check "a size by the name of one that is open" 0 'past + 1 = ?, past = ? left open' "$program" inspect past.lua --shape 'past=?'
+check "a size by the name of one that is taken" 0 'B = 1 taken, past + 1 = 2 by its name, past = 1 taken' "$program" inspect past.lua
+
+# A model that cannot have the sizes that are taken.
+cat >five.lua <<'LUA'
+local x = g.input("x", "float32", { "N" })
+local values = g.TopK(x, g.constant { 5 })
+g.output("y", values)
+LUA
+check "a size that was taken does not fit" 1 'cannot take 5 of axis 0 (sizes: N = 1 taken; --shape N=SIZE sets it' \
+  "$program" run five.lua
+check "then it is left open" 0 'sizes: N = ? left open' "$program" inspect five.lua
+also "with the reason" 'left open, because: .*cannot take 5 of axis 0 (sizes: N = 1 taken'
+check "a size that was given does not fit" 1 'cannot take 5 of axis 0 (sizes: N = 3 given)' "$program" inspect five.lua --shape N=3
+check "one that fits" 0 'float32\[7\]' "$program" inspect five.lua --shape N=7
+
+# Slices end where the axis does, whatever their end.
+cat >slice.lua <<'LUA'
+local a, b = g.input("a", "float32", { "S" }), g.input("b", "float32", { "T" })
+g.output("y", g.Relu(g.Slice(a, g.constant { 0 }, g.Shape(b))))
+g.output("z", g.Relu(g.Slice(a, g.constant { 0 }, g.constant { 1 })))
+LUA
+check "an end behind the axis" 0 'output 0 .*float32\[3\]' "$program" inspect slice.lua --shape S=3 --shape T=5
+check "an end within it" 0 'output 0 .*float32\[2\]' "$program" inspect slice.lua --shape S=3 --shape T=2
+check "the first of none" 0 'output 1 .*float32\[0\]' "$program" inspect slice.lua --shape S=0 --shape T=2
+check "a run of none" 0 'all outputs match' "$program" run slice.lua --shape S=0 --shape T=2 --repeat 1 --verify
+
 # In Lua what is not known is nil, or the name of the size, and errors say which.
 rule() {
   printf 'return ruleset { name = "r", backend = "cpu", fuse "f" { pattern = op { "Relu", as = "m" }, where = function(m) return %s end } }\n' "$1" >where.lua
@@ -97,9 +146,6 @@ check "one is given" 0 'sizes: b = \[3\] given, c' "$program" run four.onnx --sh
 printf '\010\010\072\151\012\016\012\001\167\012\001\167\022\001\164\042\003\101\144\144\012\016\012\001\170\012\001\164\022\001\171\042\003\115\165\154\022\001\147\052\021\010\002\020\001\102\001\167\112\010\000\000\200\077\000\000\000\100\132\017\012\001\170\022\012\012\010\010\001\022\004\012\002\010\002\132\017\012\001\167\022\012\012\010\010\001\022\004\012\002\010\002\142\017\012\001\171\022\012\012\010\010\001\022\004\012\002\010\002\102\004\012\000\020\015' >default.onnx
 printf '\010\010\072\151\012\016\012\001\167\012\001\167\022\001\164\042\003\101\144\144\012\016\012\001\170\012\001\164\022\001\171\042\003\115\165\154\022\001\147\052\021\010\002\020\001\102\001\167\112\010\000\000\200\077\000\000\000\100\132\017\012\001\170\022\012\012\010\010\001\022\004\012\002\010\002\132\017\012\001\167\022\012\012\010\010\001\022\004\012\002\010\002\142\017\012\001\171\022\012\012\010\010\001\022\004\012\002\010\002\102\004\012\000\020\143' >newer.onnx
 printf '\010\010\072\151\012\016\012\001\167\012\001\167\022\001\164\042\003\101\144\144\012\016\012\001\170\012\001\164\022\001\171\042\003\115\165\154\022\001\147\052\021\010\002\020\001\102\001\167\112\010\000\000\200\077\000\000\000\100\132\017\012\001\170\022\012\012\010\010\001\022\004\012\002\010\002\132\017\012\001\167\022\012\012\010\010\001\022\004\012\002\010\002\142\017\012\001\171\022\012\012\010\010\001\022\004\012\002\010\003\102\004\012\000\020\015' >wrong.onnx
-npy() {
-  { printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': ($2), }"; cat; } >"$1"
-}
 printf '\000\000\200\077\000\000\000\100' | npy row.npy '2,'
 check "a default is a constant" 0 '^  Mul  *1 ' "$program" inspect default.onnx
 also "and folded" '1 nodes after folding'
