@@ -21,8 +21,8 @@ typedef struct cleave_onnx_read_options {
 } cleave_onnx_read_options_t;
 
 /* Reads a model into a graph in canonical form: operators as in opset 22, Constant nodes are constants,
- * Identity and inference-time Dropout are gone, model-local functions are inlined. The caller destroys the
- * graph.
+ * Identity and inference-time Dropout are gone, model-local functions are inlined, and so are the branches of
+ * If that constants and known sizes decide. The caller destroys the graph.
  *
  * Weights are borrowed from the mapped file and not touched: opening costs time for nodes, not for bytes.
  * They may be unaligned. External data must lie in the model's folder. Types: those of graph inputs and
@@ -34,7 +34,7 @@ typedef struct cleave_onnx_read_options {
  * (id CLEAVE_OP_ID_CUSTOM); those of loaded libraries become what the library says (ops/custom.h).
  *
  * CLEAVE_ERROR_IO: cannot be read. CLEAVE_ERROR_FORMAT: malformed, values undefined or defined twice, cycles.
- * CLEAVE_ERROR_UNSUPPORTED: graph attributes (If, Loop, Scan), sequences, optionals, element types that
+ * CLEAVE_ERROR_UNSUPPORTED: If with an open condition, Loop, Scan, sequences, optionals, element types that
  * cleave lacks, operator sets newer than all that is known. CLEAVE_ERROR_LIMIT: nested or expanding beyond
  * bounds. */
 CLEAVE_STATUS cleave_onnx_read(const char *path, const cleave_onnx_read_options_t *options,

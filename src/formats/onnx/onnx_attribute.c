@@ -18,6 +18,7 @@ typedef struct attribute_fields {
   size_t string_count;
   cleave_protobuf_t tensor;
   cleave_protobuf_t sparse_tensor;
+  cleave_protobuf_t graph;
 } attribute_fields_t;
 
 static cleave_status_t collect(const cleave_protobuf_t *message, attribute_fields_t *fields,
@@ -46,6 +47,9 @@ static cleave_status_t collect(const cleave_protobuf_t *message, attribute_field
       case ONNX_ATTRIBUTE_SPARSE_TENSOR:
         CLEAVE_TRY(
             cleave_protobuf_enter(&reader, &field, "SparseTensorProto", &fields->sparse_tensor, error));
+        break;
+      case ONNX_ATTRIBUTE_G:
+        CLEAVE_TRY(cleave_protobuf_enter(&reader, &field, "GraphProto", &fields->graph, error));
         break;
       case ONNX_ATTRIBUTE_FLOATS:
         CLEAVE_TRY(cleave_protobuf_count(&reader, &field, CLEAVE_WIRE_FIXED32, &count, error));
@@ -186,8 +190,9 @@ static cleave_status_t read_text(cleave_onnx_model_t *model, const attribute_fie
 }
 
 static cleave_status_t read_value(cleave_onnx_model_t *model, const cleave_protobuf_t *message,
-                                  const attribute_fields_t *fields, cleave_attribute_t *value,
+                                  const attribute_fields_t *fields, cleave_onnx_attribute_t *attribute,
                                   cleave_error_t *error) {
+  cleave_attribute_t *value = &attribute->value;
   if (fields->float_count > UINT32_MAX || fields->int_count > UINT32_MAX || fields->text.size > UINT32_MAX) {
     return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "it is longer than 2^32 elements");
   }
@@ -208,12 +213,18 @@ static cleave_status_t read_value(cleave_onnx_model_t *model, const cleave_proto
     case ONNX_TYPE_FLOATS: return read_floats(model, message, fields->float_count, value, error);
     case ONNX_TYPE_INTS: return read_ints(model, message, fields->int_count, value, error);
     case ONNX_TYPE_STRINGS: return read_strings(model, message, fields->string_count, value, error);
+    case ONNX_TYPE_GRAPH:
+      if ((fields->present >> ONNX_ATTRIBUTE_G & 1) == 0) {
+        return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "it holds no graph");
+      }
+      attribute->is_graph = true;
+      attribute->graph = fields->graph;
+      return CLEAVE_OK;
     case ONNX_TYPE_UNDEFINED: /* nothing inside: an empty list of an unknown kind */
       value->kind = CLEAVE_ATTRIBUTE_INTS;
       return CLEAVE_OK;
-    case ONNX_TYPE_GRAPH:
     case ONNX_TYPE_GRAPHS:
-      return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED, "a graph attribute is not supported");
+      return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED, "a list of graphs is not supported");
     case ONNX_TYPE_SPARSE_TENSORS:
     case ONNX_TYPE_TENSORS:
       return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED, "a list of tensors is not supported");
@@ -236,7 +247,7 @@ cleave_status_t cleave_onnx_attribute_parse(cleave_onnx_model_t *model, const cl
     CLEAVE_TRY(cleave_onnx_intern(model, fields.reference, &attribute.reference, error));
   } else {
     cleave_error_t reason = CLEAVE_ERROR_INIT;
-    cleave_status_t status = read_value(model, message, &fields, &attribute.value, &reason);
+    cleave_status_t status = read_value(model, message, &fields, &attribute, &reason);
     if (status != CLEAVE_OK) {
       return cleave_error_set(error, status, "attribute '%s': %s", attribute.value.name, reason.message);
     }

@@ -164,22 +164,21 @@ cleave_status_t cleave_onnx_node_parse(cleave_onnx_model_t *model, cleave_string
   return CLEAVE_OK;
 }
 
-static cleave_status_t parse_initializer(cleave_onnx_model_t *model, const cleave_protobuf_t *parent,
-                                         const cleave_protobuf_field_t *field, cleave_error_t *error) {
+cleave_status_t cleave_onnx_initializer_parse(cleave_onnx_model_t *model, cleave_strings_t *names,
+                                              const cleave_protobuf_t *parent,
+                                              const cleave_protobuf_field_t *field,
+                                              cleave_onnx_initializer_t *out_initializer,
+                                              cleave_error_t *error) {
   cleave_protobuf_t message;
   cleave_bytes_t name;
-  cleave_onnx_initializer_t initializer;
-  CLEAVE_TRY(cleave_array_reserve(&model->initializers, 1, error));
   CLEAVE_TRY(cleave_array_reserve(&model->tensors, 1, error));
   bool is_sparse = field->number == ONNX_GRAPH_SPARSE_INITIALIZER;
   CLEAVE_TRY(
       cleave_protobuf_enter(parent, field, is_sparse ? "SparseTensorProto" : "TensorProto", &message, error));
   CLEAVE_TRY((is_sparse ? cleave_onnx_sparse_parse : cleave_onnx_tensor_parse)(
-      &model->source, &message, &name, &initializer.tensor, error));
-  cleave_array_push_reserved(&model->tensors, initializer.tensor);
-  CLEAVE_TRY(cleave_onnx_add_name(&model->graph->strings, name, &initializer.name, error));
-  cleave_array_push_reserved(&model->initializers, initializer);
-  return CLEAVE_OK;
+      &model->source, &message, &name, &out_initializer->tensor, error));
+  cleave_array_push_reserved(&model->tensors, out_initializer->tensor);
+  return cleave_onnx_add_name(names, name, &out_initializer->name, error);
 }
 
 static cleave_status_t parse_value_info(cleave_onnx_model_t *model, const cleave_protobuf_t *parent,
@@ -193,6 +192,7 @@ static cleave_status_t parse_value_info(cleave_onnx_model_t *model, const cleave
 static cleave_status_t parse_graph_field(cleave_onnx_model_t *model, const cleave_protobuf_t *reader,
                                          const cleave_protobuf_field_t *field, cleave_error_t *error) {
   cleave_onnx_value_info_t info;
+  cleave_onnx_initializer_t initializer;
   switch (field->number) {
     case ONNX_GRAPH_NODE: {
       cleave_protobuf_t message;
@@ -207,7 +207,11 @@ static cleave_status_t parse_graph_field(cleave_onnx_model_t *model, const cleav
       CLEAVE_TRY(cleave_protobuf_expect(reader, field, CLEAVE_WIRE_BYTES, error));
       return cleave_onnx_intern(model, field->bytes, &model->graph_name, error);
     case ONNX_GRAPH_INITIALIZER:
-    case ONNX_GRAPH_SPARSE_INITIALIZER: return parse_initializer(model, reader, field, error);
+    case ONNX_GRAPH_SPARSE_INITIALIZER:
+      CLEAVE_TRY(
+          cleave_onnx_initializer_parse(model, &model->graph->strings, reader, field, &initializer, error));
+      CLEAVE_ARRAY_PUSH(&model->initializers, initializer, error);
+      return CLEAVE_OK;
     case ONNX_GRAPH_INPUT:
       CLEAVE_TRY(parse_value_info(model, reader, field, &info, error));
       CLEAVE_ARRAY_PUSH(&model->inputs, info, error);
@@ -298,15 +302,22 @@ cleave_status_t cleave_onnx_model_parse(cleave_onnx_model_t *model, const void *
   return parse_graph(model, &graph, error);
 }
 
+static void deinit_body(cleave_onnx_body_t *body) {
+  cleave_strings_deinit(&body->names);
+  cleave_array_free(&body->opsets);
+  cleave_array_free(&body->nodes);
+  cleave_array_free(&body->inputs);
+  cleave_array_free(&body->outputs);
+  cleave_array_free(&body->defaults);
+  cleave_array_free(&body->initializers);
+}
+
 void cleave_onnx_model_deinit(cleave_onnx_model_t *model) {
   for (size_t k = 0; k < model->bodies.count; k++) {
-    cleave_onnx_body_t *body = &model->bodies.items[k];
-    cleave_strings_deinit(&body->names);
-    cleave_array_free(&body->opsets);
-    cleave_array_free(&body->nodes);
-    cleave_array_free(&body->inputs);
-    cleave_array_free(&body->outputs);
-    cleave_array_free(&body->defaults);
+    deinit_body(&model->bodies.items[k]);
+  }
+  for (size_t k = 0; k < model->branches.count; k++) {
+    deinit_body(model->branches.items[k]);
   }
   for (size_t k = 0; k < model->tensors.count; k++) {
     cleave_tensor_release(model->tensors.items[k]);
@@ -314,6 +325,7 @@ void cleave_onnx_model_deinit(cleave_onnx_model_t *model) {
   cleave_array_free(&model->opsets);
   cleave_array_free(&model->nodes);
   cleave_array_free(&model->bodies);
+  cleave_array_free(&model->branches);
   cleave_array_free(&model->initializers);
   cleave_array_free(&model->inputs);
   cleave_array_free(&model->outputs);

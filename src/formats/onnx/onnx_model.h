@@ -31,6 +31,9 @@ typedef struct cleave_onnx_attribute {
   cleave_attribute_t value; /* name is interned */
   const char *reference;    /* inside a function: the attribute of the function that it copies; or NULL */
   bool is_empty;            /* a reference whose attribute is not given */
+  bool is_graph;            /* a GraphProto, which is parsed if it takes the place of the node */
+  cleave_protobuf_t graph;
+  const struct cleave_onnx_expansion *scope; /* whose names the graph sees; NULL: the model's */
 } cleave_onnx_attribute_t;
 
 /* A node. Inside a function body the names are local ones; see cleave_onnx_body_t. */
@@ -57,7 +60,12 @@ typedef struct cleave_onnx_opset {
 typedef CLEAVE_ARRAY(cleave_onnx_opset_t) cleave_onnx_opsets_t;
 typedef CLEAVE_ARRAY(cleave_onnx_node_t) cleave_onnx_nodes_t;
 
-/* A model-local function. Its body is parsed when first called. */
+typedef struct cleave_onnx_initializer {
+  cleave_string_t name;
+  cleave_tensor_t *tensor;
+} cleave_onnx_initializer_t;
+
+/* A model-local function, whose body is parsed when first called; or a branch of If, once it is taken. */
 typedef struct cleave_onnx_body {
   const char *name;
   const char *domain;
@@ -71,12 +79,8 @@ typedef struct cleave_onnx_body {
   CLEAVE_ARRAY(cleave_string_t) inputs;
   CLEAVE_ARRAY(cleave_string_t) outputs;
   CLEAVE_ARRAY(cleave_onnx_attribute_t) defaults;
+  CLEAVE_ARRAY(cleave_onnx_initializer_t) initializers; /* of a branch; local names */
 } cleave_onnx_body_t;
-
-typedef struct cleave_onnx_initializer {
-  cleave_string_t name;
-  cleave_tensor_t *tensor;
-} cleave_onnx_initializer_t;
 
 typedef struct cleave_onnx_model {
   cleave_graph_t *graph; /* being made; owns all names */
@@ -90,6 +94,7 @@ typedef struct cleave_onnx_model {
   cleave_onnx_opsets_t opsets;
   cleave_onnx_nodes_t nodes;
   CLEAVE_ARRAY(cleave_onnx_body_t) bodies;
+  CLEAVE_ARRAY(cleave_onnx_body_t *) branches; /* in the arena */
   CLEAVE_ARRAY(cleave_onnx_initializer_t) initializers;
   CLEAVE_ARRAY(cleave_onnx_value_info_t) inputs;
   CLEAVE_ARRAY(cleave_onnx_value_info_t) outputs;
@@ -102,9 +107,6 @@ typedef struct cleave_onnx_model {
 CLEAVE_STATUS cleave_onnx_model_parse(cleave_onnx_model_t *model, const void *data, size_t size,
                                       cleave_error_t *error);
 void cleave_onnx_model_deinit(cleave_onnx_model_t *model);
-
-/* Replaces calls of model-local functions by their bodies, to any depth up to 32. Recursion is refused. */
-CLEAVE_STATUS cleave_onnx_model_inline(cleave_onnx_model_t *model, cleave_error_t *error);
 
 /* Puts the nodes, which are inlined, in the order that the file gives for them (onnx_order.c). One that is
  * not a permutation of the first nodes changes nothing. */
@@ -145,7 +147,22 @@ CLEAVE_STATUS cleave_onnx_node_parse(cleave_onnx_model_t *model, cleave_strings_
                                      const cleave_onnx_opsets_t *opsets, const cleave_protobuf_t *message,
                                      cleave_onnx_node_t *out_node, cleave_error_t *error);
 
-/* An AttributeProto of a node. Graphs, sparse tensors and types are refused (CLEAVE_ERROR_UNSUPPORTED). */
+/* An initializer of a graph; its name goes into `names`, the tensor belongs to the model. */
+CLEAVE_STATUS cleave_onnx_initializer_parse(cleave_onnx_model_t *model, cleave_strings_t *names,
+                                            const cleave_protobuf_t *parent,
+                                            const cleave_protobuf_field_t *field,
+                                            cleave_onnx_initializer_t *out_initializer,
+                                            cleave_error_t *error);
+
+/* The body of a function, of which only the name and the message are known. */
+CLEAVE_STATUS cleave_onnx_function_parse(cleave_onnx_model_t *model, cleave_onnx_body_t *body,
+                                         cleave_error_t *error);
+/* A graph attribute as a body, which belongs to the model. `opsets` are those around it. */
+CLEAVE_STATUS cleave_onnx_branch_parse(cleave_onnx_model_t *model, const cleave_onnx_attribute_t *attribute,
+                                       const cleave_onnx_opsets_t *opsets, cleave_onnx_body_t **out_body,
+                                       cleave_error_t *error);
+
+/* An AttributeProto of a node. Lists of graphs and types are refused (CLEAVE_ERROR_UNSUPPORTED). */
 CLEAVE_STATUS cleave_onnx_attribute_parse(cleave_onnx_model_t *model, const cleave_protobuf_t *message,
                                           cleave_onnx_attribute_t *out_attribute, cleave_error_t *error);
 

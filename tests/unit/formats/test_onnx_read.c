@@ -252,21 +252,6 @@ UNIT_TEST(refuses_names_with_zero_bytes) {
                "model: node 'y': operator 'Relu': a name has a zero byte behind 'x'");
 }
 
-UNIT_TEST(refuses_graph_attributes) {
-  onnx_builder_t b;
-  onnx_begin(&b, 8, 17);
-  onnx_input(&b, "x", CLEAVE_DTYPE_BOOL, "");
-  onnx_node(&b, "If", "x", "y");
-  size_t mark = cleave_protobuf_begin(&b.graph, ONNX_NODE_ATTRIBUTE);
-  cleave_protobuf_put_text(&b.graph, ONNX_ATTRIBUTE_NAME, "then_branch");
-  cleave_protobuf_put_int(&b.graph, ONNX_ATTRIBUTE_TYPE, ONNX_TYPE_GRAPH);
-  cleave_protobuf_put_bytes(&b.graph, ONNX_ATTRIBUTE_G, "", 0);
-  cleave_protobuf_end(&b.graph, mark);
-  onnx_end_node(&b);
-  onnx_refused(&b, CLEAVE_ERROR_UNSUPPORTED,
-               "model: node 'y': operator 'If': attribute 'then_branch': a graph attribute is not supported");
-}
-
 UNIT_TEST(refuses_types_other_than_tensors) {
   onnx_builder_t b;
   onnx_begin(&b, 8, 17);

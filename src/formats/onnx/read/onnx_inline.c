@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Model-local functions: a call is replaced by the nodes of the body, or, if the function is one of those
- * that the writer writes for an operator, by that operator. Values of the body get fresh names
- * ("<call>/<name>"), so that the result is one flat list in which every name is defined once.
- *
- * Work is bounded: no function calls itself, calls nest at most MAX_DEPTH deep, and the result has at most
- * MAX_NODES nodes, whatever a small file asks for.
+ * A call is replaced by the nodes of the body, or, if the function is one of those that the writer writes for
+ * an operator, by that operator. A branch is a body without ports for its inputs: names that it does not
+ * define are those of the expansion around it, or of the model.
  */
 #include <string.h>
 
 #include "formats/onnx/onnx.h"
-#include "formats/onnx/onnx_model.h"
-#include "formats/onnx/onnx_proto.h"
+#include "formats/onnx/read/onnx_inline.h"
 #include "ops/ops.h"
 
 enum { MAX_DEPTH = 32, MAX_NODES = 1 << 20, MAX_WORK = 1 << 21 };
 
-typedef struct inliner {
-  cleave_onnx_model_t *model;
-  cleave_onnx_nodes_t nodes; /* the result */
-  cleave_strings_t keys;     /* of the functions: id - 1 is the index of the body */
-  cleave_text_t key;
-  size_t work;          /* names and nodes bound so far */
-  uint64_t next_number; /* for names that are taken */
-} inliner_t;
+typedef cleave_onnx_inliner_t inliner_t;
+
+/* A body in the place of a node, as long as the model: graphs inside of it may be read later. */
+typedef struct cleave_onnx_expansion {
+  const struct cleave_onnx_expansion *outer; /* around a branch; NULL: the model, or nothing (functions) */
+  const cleave_onnx_body_t *body;
+  const cleave_onnx_node_t *call; /* a copy */
+  const char *prefix;             /* of new names; NULL: they stay as they are */
+  cleave_string_t *names;         /* per name of the body: that in the graph, or UINT32_MAX */
+  uint32_t depth;
+  bool is_function;
+} expansion_t;
 
 /* One text per (domain, name, overload): control characters keep the parts apart. */
 static void write_key(inliner_t *inliner, const char *domain, const char *name, const char *overload) {
@@ -56,74 +56,6 @@ static cleave_onnx_body_t *find_body(inliner_t *inliner, const cleave_onnx_node_
   return id.index != UINT32_MAX ? &inliner->model->bodies.items[id.index - 1] : NULL;
 }
 
-static cleave_status_t parse_body_field(cleave_onnx_model_t *model, cleave_onnx_body_t *body,
-                                        const cleave_protobuf_t *reader, const cleave_protobuf_field_t *field,
-                                        cleave_error_t *error) {
-  cleave_protobuf_t message;
-  cleave_string_t name;
-  switch (field->number) {
-    case ONNX_FUNCTION_INPUT:
-    case ONNX_FUNCTION_OUTPUT:
-      CLEAVE_TRY(cleave_protobuf_expect(reader, field, CLEAVE_WIRE_BYTES, error));
-      CLEAVE_TRY(cleave_onnx_add_name(&body->names, field->bytes, &name, error));
-      if (field->number == ONNX_FUNCTION_INPUT) {
-        CLEAVE_ARRAY_PUSH(&body->inputs, name, error);
-      } else {
-        CLEAVE_ARRAY_PUSH(&body->outputs, name, error);
-      }
-      return CLEAVE_OK;
-    case ONNX_FUNCTION_NODE: {
-      cleave_onnx_node_t node;
-      CLEAVE_TRY(cleave_protobuf_enter(reader, field, "NodeProto", &message, error));
-      CLEAVE_TRY(cleave_onnx_node_parse(model, &body->names, &body->opsets, &message, &node, error));
-      if (node.version == 0) {
-        return cleave_error_set(
-            error, CLEAVE_ERROR_FORMAT,
-            "function '%s': node '%s': it imports no operator set of domain '%s' for "
-            "operator '%s'%s",
-            body->name, node.label, node.domain[0] == '\0' ? "ai.onnx" : node.domain, node.op_type,
-            cleave_onnx_opset_version(&model->opsets, node.domain) > 0 ? " (--lenient takes the model's)"
-                                                                       : "");
-      }
-      CLEAVE_ARRAY_PUSH(&body->nodes, node, error);
-      return CLEAVE_OK;
-    }
-    case ONNX_FUNCTION_ATTRIBUTE_PROTO: {
-      cleave_onnx_attribute_t attribute;
-      CLEAVE_TRY(cleave_protobuf_enter(reader, field, "AttributeProto", &message, error));
-      CLEAVE_TRY(cleave_onnx_attribute_parse(model, &message, &attribute, error));
-      CLEAVE_ARRAY_PUSH(&body->defaults, attribute, error);
-      return CLEAVE_OK;
-    }
-    default: return CLEAVE_OK;
-  }
-}
-
-static cleave_status_t parse_body(cleave_onnx_model_t *model, cleave_onnx_body_t *body,
-                                  cleave_error_t *error) {
-  cleave_protobuf_t reader = body->message;
-  cleave_protobuf_field_t field;
-  while (cleave_protobuf_next(&reader, &field, error)) {
-    if (field.number == ONNX_FUNCTION_OPSET_IMPORT) {
-      CLEAVE_TRY(cleave_onnx_opset_parse(model, &reader, &field, &body->opsets, error));
-    }
-  }
-  CLEAVE_TRY(reader.status);
-  /* Leniently, a function has what the model imports if it imports nothing itself. */
-  for (size_t k = 0; model->options->lenient && k < model->opsets.count; k++) {
-    if (cleave_onnx_opset_version(&body->opsets, model->opsets.items[k].domain) == 0) {
-      CLEAVE_ARRAY_PUSH(&body->opsets, model->opsets.items[k], error);
-    }
-  }
-  reader = body->message;
-  while (cleave_protobuf_next(&reader, &field, error)) {
-    CLEAVE_TRY(parse_body_field(model, body, &reader, &field, error));
-  }
-  CLEAVE_TRY(reader.status);
-  body->is_parsed = true;
-  return CLEAVE_OK;
-}
-
 static bool is_part_of_plan(const cleave_onnx_body_t *body) {
   return strcmp(body->domain, CLEAVE_ONNX_REGION_DOMAIN) == 0 ||
          strcmp(body->domain, CLEAVE_ONNX_FUSION_DOMAIN) == 0;
@@ -148,8 +80,9 @@ static cleave_status_t fresh_name(inliner_t *inliner, const char *prefix, const 
 
 static cleave_status_t push_node(inliner_t *inliner, const cleave_onnx_node_t *node, cleave_error_t *error) {
   CLEAVE_TRY(cleave_text_check(&inliner->key, error));
-  if (inliner->nodes.count >= inliner->model->nodes.count + MAX_NODES) {
-    return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "functions expand to more than %d nodes", MAX_NODES);
+  if (inliner->nodes.count >= inliner->limit) {
+    return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "functions and branches expand to more than %d nodes",
+                            MAX_NODES);
   }
   CLEAVE_ARRAY_PUSH(&inliner->nodes, *node, error);
   return CLEAVE_OK;
@@ -169,9 +102,10 @@ static cleave_status_t push_identity(inliner_t *inliner, const cleave_onnx_node_
 }
 
 /* Local names that the call gives a name from outside. */
-static cleave_status_t bind_ports(inliner_t *inliner, const cleave_onnx_body_t *body,
-                                  const cleave_onnx_node_t *call, cleave_string_t *names,
-                                  cleave_error_t *error) {
+static cleave_status_t bind_ports(inliner_t *inliner, const expansion_t *expansion, cleave_error_t *error) {
+  const cleave_onnx_body_t *body = expansion->body;
+  const cleave_onnx_node_t *call = expansion->call;
+  cleave_string_t *names = expansion->names;
   if (call->input_count > body->inputs.count || call->output_count > body->outputs.count) {
     return cleave_error_set(error, CLEAVE_ERROR_FORMAT,
                             "node '%s': function '%s' has %zu inputs and %zu outputs, found %u and %u",
@@ -197,17 +131,9 @@ static cleave_status_t bind_ports(inliner_t *inliner, const cleave_onnx_body_t *
   return CLEAVE_OK;
 }
 
-/* The body of a function in the place of a call. */
-typedef struct expansion {
-  inliner_t *inliner;
-  const cleave_onnx_body_t *body;
-  const char *prefix;     /* of new names; NULL: they stay as they are */
-  cleave_string_t *names; /* per name of the body: that in the graph, or UINT32_MAX */
-} expansion_t;
-
-static cleave_status_t bind_names(const expansion_t *expansion, const cleave_string_t *locals, uint32_t count,
-                                  cleave_string_t **out_names, cleave_error_t *error) {
-  inliner_t *inliner = expansion->inliner;
+static cleave_status_t bind_names(inliner_t *inliner, const expansion_t *expansion,
+                                  const cleave_string_t *locals, uint32_t count, cleave_string_t **out_names,
+                                  cleave_error_t *error) {
   cleave_string_t *bound = cleave_arena_allocate(&inliner->model->arena, count, sizeof *bound);
   CLEAVE_TRY_MEMORY(bound, error);
   for (uint32_t k = 0; k < count; k++) {
@@ -237,22 +163,27 @@ static const cleave_onnx_attribute_t *find_argument(const cleave_onnx_body_t *bo
   return NULL;
 }
 
-static cleave_status_t bind_attributes(inliner_t *inliner, const cleave_onnx_body_t *body,
-                                       const cleave_onnx_node_t *call, cleave_onnx_node_t *node,
-                                       cleave_error_t *error) {
+/* Attributes that refer to one of the function around get its value; graphs see the names of the body. */
+static cleave_status_t bind_attributes(inliner_t *inliner, const expansion_t *expansion,
+                                       cleave_onnx_node_t *node, cleave_error_t *error) {
+  const expansion_t *function = expansion;
+  while (function != NULL && !function->is_function) {
+    function = function->outer;
+  }
   cleave_onnx_attribute_t *bound =
       cleave_arena_copy(&inliner->model->arena, node->attributes, node->attribute_count * sizeof *bound);
   CLEAVE_TRY_MEMORY(bound, error);
   for (uint32_t k = 0; k < node->attribute_count; k++) {
-    if (bound[k].reference == NULL) {
+    if (bound[k].is_graph) {
+      bound[k].scope = expansion;
+    }
+    if (bound[k].reference == NULL || function == NULL) {
       continue;
     }
-    const cleave_onnx_attribute_t *argument = find_argument(body, call, bound[k].reference);
+    const cleave_onnx_attribute_t *argument =
+        find_argument(function->body, function->call, bound[k].reference);
     const char *name = bound[k].value.name;
-    bound[k] = (cleave_onnx_attribute_t){.is_empty = argument == NULL};
-    if (argument != NULL) {
-      bound[k].value = argument->value;
-    }
+    bound[k] = argument != NULL ? *argument : (cleave_onnx_attribute_t){.is_empty = true};
     bound[k].value.name = name;
   }
   node->attributes = bound;
@@ -262,54 +193,143 @@ static cleave_status_t bind_attributes(inliner_t *inliner, const cleave_onnx_bod
 static cleave_status_t expand(inliner_t *inliner, const cleave_onnx_node_t *node, uint32_t depth,
                               cleave_error_t *error);
 
-static cleave_status_t expand_body(inliner_t *inliner, cleave_onnx_body_t *body,
-                                   const cleave_onnx_node_t *call, cleave_string_t *names, uint32_t depth,
-                                   cleave_error_t *error) {
-  bool keeps_names = is_part_of_plan(body);
-  const char *prefix = keeps_names ? NULL : call->name[0] != '\0' ? call->name : call->op_type;
-  expansion_t expansion = {inliner, body, prefix, names};
-  CLEAVE_TRY(bind_ports(inliner, body, call, names, error));
+static cleave_status_t expand_body(inliner_t *inliner, const expansion_t *expansion, cleave_error_t *error) {
+  const cleave_onnx_body_t *body = expansion->body;
+  CLEAVE_TRY(bind_ports(inliner, expansion, error));
   for (size_t k = 0; k < body->nodes.count; k++) {
     cleave_onnx_node_t node = body->nodes.items[k];
-    CLEAVE_TRY(bind_names(&expansion, node.inputs, node.input_count, &node.inputs, error));
-    CLEAVE_TRY(bind_names(&expansion, node.outputs, node.output_count, &node.outputs, error));
-    CLEAVE_TRY(bind_attributes(inliner, body, call, &node, error));
-    if (!keeps_names) {
+    CLEAVE_TRY(bind_names(inliner, expansion, node.inputs, node.input_count, &node.inputs, error));
+    CLEAVE_TRY(bind_names(inliner, expansion, node.outputs, node.output_count, &node.outputs, error));
+    CLEAVE_TRY(bind_attributes(inliner, expansion, &node, error));
+    if (expansion->prefix != NULL) {
       cleave_string_t name;
-      CLEAVE_TRY(fresh_name(inliner, prefix, node.name[0] != '\0' ? node.name : node.op_type, &name, error));
+      CLEAVE_TRY(fresh_name(inliner, expansion->prefix, node.name[0] != '\0' ? node.name : node.op_type,
+                            &name, error));
       node.name = cleave_strings_text(&inliner->model->graph->strings, name);
     }
-    CLEAVE_TRY(expand(inliner, &node, depth + 1, error));
+    CLEAVE_TRY(expand(inliner, &node, expansion->depth, error));
   }
+  return CLEAVE_OK;
+}
+
+/* The expansion of a parsed body, of whose names none is bound yet. */
+static cleave_status_t start(inliner_t *inliner, const cleave_onnx_body_t *body,
+                             const cleave_onnx_node_t *call, uint32_t depth, expansion_t **out_expansion,
+                             cleave_error_t *error) {
+  if (depth > MAX_DEPTH) {
+    return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "'%s': functions and branches nest more than %d deep",
+                            body->name, MAX_DEPTH);
+  }
+  size_t count = body->names.count > 0 ? body->names.count : 1;
+  inliner->work += count + body->nodes.count;
+  if (inliner->work > MAX_WORK) {
+    return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "'%s': too many calls and branches", body->name);
+  }
+  cleave_arena_t *arena = &inliner->model->arena;
+  expansion_t *expansion = cleave_arena_allocate(arena, 1, sizeof *expansion);
+  CLEAVE_TRY_MEMORY(expansion, error);
+  expansion->body = body;
+  expansion->depth = depth;
+  expansion->call = cleave_arena_copy(arena, call, sizeof *call);
+  expansion->names = cleave_arena_allocate(arena, count, sizeof *expansion->names);
+  CLEAVE_TRY_MEMORY(expansion->call != NULL && expansion->names != NULL, error);
+  memset(expansion->names, 0xff, count * sizeof *expansion->names); /* CLEAVE_STRING_NONE */
+  expansion->prefix = is_part_of_plan(body) ? NULL : call->name[0] != '\0' ? call->name : call->op_type;
+  *out_expansion = expansion;
   return CLEAVE_OK;
 }
 
 static cleave_status_t expand_call(inliner_t *inliner, cleave_onnx_body_t *body,
                                    const cleave_onnx_node_t *call, uint32_t depth, cleave_error_t *error) {
+  expansion_t *expansion = NULL;
   if (body->is_active) {
     return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "function '%s' calls itself", body->name);
   }
-  if (depth >= MAX_DEPTH) {
-    return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "function '%s': calls nest more than %d deep",
-                            body->name, MAX_DEPTH);
-  }
   if (!body->is_parsed) {
-    CLEAVE_TRY(parse_body(inliner->model, body, error));
+    CLEAVE_TRY(cleave_onnx_function_parse(inliner->model, body, error));
   }
-  size_t count = body->names.count > 0 ? body->names.count : 1;
-  inliner->work += count + body->nodes.count;
-  if (inliner->work > MAX_WORK) {
-    return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "function '%s': too many calls", body->name);
-  }
-  cleave_string_t *names = cleave_allocate(count, sizeof *names);
-  CLEAVE_TRY_MEMORY(names, error);
-  memset(names, 0xff, count * sizeof *names); /* CLEAVE_STRING_NONE */
+  CLEAVE_TRY(start(inliner, body, call, depth + 1, &expansion, error));
+  expansion->is_function = true;
   body->is_active = true;
-  cleave_status_t status = expand_body(inliner, body, call, names, depth, error);
+  cleave_status_t status = expand_body(inliner, expansion, error);
   body->is_active = false;
-  cleave_free(names);
   return status;
 }
+
+/* ---- branches ---- */
+
+/* A name around a branch. A function has no more names than its own. */
+static cleave_status_t find_outer(inliner_t *inliner, const expansion_t *around, const char *text,
+                                  cleave_string_t *out_name, cleave_error_t *error) {
+  for (; around != NULL; around = around->outer) {
+    cleave_string_t local = cleave_strings_find(&around->body->names, text, strlen(text));
+    *out_name = local.index != UINT32_MAX ? around->names[local.index] : CLEAVE_STRING_NONE;
+    if (out_name->index != UINT32_MAX || around->is_function) {
+      return CLEAVE_OK;
+    }
+  }
+  return cleave_strings_add(&inliner->model->graph->strings, text, strlen(text), out_name, error);
+}
+
+/* Names that the branch does not define are those around it. */
+static cleave_status_t bind_outer(inliner_t *inliner, const expansion_t *expansion, cleave_error_t *error) {
+  const cleave_onnx_body_t *body = expansion->body;
+  bool *is_own = cleave_allocate_zeroed((size_t)body->names.count + 1, sizeof *is_own);
+  cleave_status_t status = CLEAVE_OK;
+  CLEAVE_TRY_MEMORY(is_own, error);
+  for (size_t k = 0; k < body->nodes.count; k++) {
+    for (uint32_t o = 0; o < body->nodes.items[k].output_count; o++) {
+      is_own[body->nodes.items[k].outputs[o].index] = true;
+    }
+  }
+  for (size_t k = 0; k < body->initializers.count; k++) {
+    is_own[body->initializers.items[k].name.index] = true;
+  }
+  for (uint32_t k = 1; k < body->names.count && status == CLEAVE_OK; k++) {
+    const char *text = cleave_strings_text(&body->names, (cleave_string_t){k});
+    if (!is_own[k]) {
+      status = find_outer(inliner, expansion->outer, text, &expansion->names[k], error);
+    }
+  }
+  cleave_free(is_own);
+  return status;
+}
+
+static cleave_status_t add_initializers(inliner_t *inliner, const expansion_t *expansion,
+                                        cleave_error_t *error) {
+  const cleave_onnx_body_t *body = expansion->body;
+  for (size_t k = 0; k < body->initializers.count; k++) {
+    cleave_onnx_initializer_t initializer = body->initializers.items[k];
+    cleave_string_t *name = NULL;
+    CLEAVE_TRY(bind_names(inliner, expansion, &initializer.name, 1, &name, error));
+    initializer.name = *name;
+    CLEAVE_ARRAY_PUSH(&inliner->model->initializers, initializer, error);
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t expand_branch(inliner_t *inliner, const cleave_onnx_node_t *node,
+                                     const cleave_onnx_attribute_t *attribute, cleave_error_t *error) {
+  const expansion_t *outer = attribute->scope;
+  cleave_onnx_body_t *body = NULL;
+  expansion_t *expansion = NULL;
+  cleave_onnx_node_t call = *node;
+  call.input_count = 0; /* its condition */
+  CLEAVE_TRY(cleave_onnx_branch_parse(inliner->model, attribute,
+                                      outer != NULL ? &outer->body->opsets : &inliner->model->opsets, &body,
+                                      error));
+  if (body->outputs.count != node->output_count) {
+    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "node '%s': '%s' has %zu outputs, expected %u",
+                            node->label, body->name, body->outputs.count, node->output_count);
+  }
+  CLEAVE_TRY(start(inliner, body, &call, outer != NULL ? outer->depth + 1 : 1, &expansion, error));
+  expansion->outer = outer;
+  CLEAVE_TRY(bind_outer(inliner, expansion, error));
+  CLEAVE_TRY(expand_body(inliner, expansion, error));
+  return add_initializers(inliner, expansion, error);
+}
+
+/* ---- the whole ---- */
 
 /* The operator that a function of the writer stands for ("Gelu_1": Gelu), or NULL. */
 static const cleave_op_t *find_operator(const cleave_onnx_node_t *node) {
@@ -337,22 +357,46 @@ static cleave_status_t expand(inliner_t *inliner, const cleave_onnx_node_t *node
   return body != NULL ? expand_call(inliner, body, node, depth, error) : push_node(inliner, node, error);
 }
 
-cleave_status_t cleave_onnx_model_inline(cleave_onnx_model_t *model, cleave_error_t *error) {
+cleave_status_t cleave_onnx_inliner_init(cleave_onnx_inliner_t *inliner, cleave_onnx_model_t *model,
+                                         cleave_error_t *error) {
+  *inliner = (cleave_onnx_inliner_t){.model = model, .limit = model->nodes.count + MAX_NODES};
+  return index_bodies(inliner, error);
+}
+
+void cleave_onnx_inliner_deinit(cleave_onnx_inliner_t *inliner) {
+  cleave_array_free(&inliner->nodes);
+  cleave_text_deinit(&inliner->key);
+  cleave_strings_deinit(&inliner->keys);
+}
+
+/* The result takes the place of the model's nodes. */
+static void finish(inliner_t *inliner) {
+  cleave_array_free(&inliner->model->nodes);
+  inliner->model->nodes = inliner->nodes;
+  inliner->nodes = (cleave_onnx_nodes_t){0};
+}
+
+cleave_status_t cleave_onnx_inline_functions(cleave_onnx_inliner_t *inliner, cleave_error_t *error) {
+  const cleave_onnx_model_t *model = inliner->model;
   if (model->bodies.count == 0) {
     return CLEAVE_OK;
   }
-  inliner_t inliner = {.model = model};
-  cleave_status_t status = index_bodies(&inliner, error);
-  for (size_t k = 0; k < model->nodes.count && status == CLEAVE_OK; k++) {
-    status = expand(&inliner, &model->nodes.items[k], 0, error);
+  for (size_t k = 0; k < model->nodes.count; k++) {
+    CLEAVE_TRY(expand(inliner, &model->nodes.items[k], 0, error));
   }
-  if (status == CLEAVE_OK) {
-    cleave_array_free(&model->nodes);
-    model->nodes = inliner.nodes;
-  } else {
-    cleave_array_free(&inliner.nodes);
+  finish(inliner);
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_onnx_inline_branches(cleave_onnx_inliner_t *inliner,
+                                            const cleave_onnx_attribute_t *const *taken,
+                                            cleave_error_t *error) {
+  const cleave_onnx_model_t *model = inliner->model;
+  for (size_t k = 0; k < model->nodes.count; k++) {
+    const cleave_onnx_node_t *node = &model->nodes.items[k];
+    CLEAVE_TRY(taken[k] != NULL ? expand_branch(inliner, node, taken[k], error)
+                                : push_node(inliner, node, error));
   }
-  cleave_text_deinit(&inliner.key);
-  cleave_strings_deinit(&inliner.keys);
-  return status;
+  finish(inliner);
+  return CLEAVE_OK;
 }
