@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "formats/onnx/read/onnx_build.h"
-#include "formats/onnx/read/onnx_canonical.h"
+#include "formats/onnx/read/onnx_maker.h"
 #include "ops/custom.h"
 #include "ops/infer/op_functions.h"
 #include "ops/ops.h"
@@ -445,6 +445,12 @@ cleanup:
   return status;
 }
 
+/* Old forms, and operators of other sets, depend on ranks and dtypes. */
+static bool needs_types(const cleave_onnx_node_t *node) {
+  return (node->domain[0] == '\0' && (node->version < 13 || strcmp(node->op_type, "RotaryEmbedding") == 0)) ||
+         cleave_onnx_find_microsoft(node) != NULL;
+}
+
 static void mark_used(reader_t *reader) {
   const cleave_onnx_model_t *model = reader->builder.model;
   for (size_t k = 0; k < model->nodes.count; k++) {
@@ -452,7 +458,7 @@ static void mark_used(reader_t *reader) {
     for (uint32_t i = 0; i < node->input_count; i++) {
       reader->builder.is_used[node->inputs[i].index] = true;
     }
-    reader->builder.wants_types |= node->domain[0] == '\0' && node->version < 13;
+    reader->builder.wants_types |= needs_types(node);
   }
   for (size_t k = 0; k < model->outputs.count; k++) {
     reader->builder.is_used[model->outputs.items[k].name.index] = true;

@@ -3,11 +3,16 @@
  * The table of interface changes, and the operators that vanish: Constant, Identity, Dropout. Lines of one
  * operator apply from top to bottom, so that a line may count on those above it.
  */
-#include "formats/onnx/read/onnx_canonical.h"
+#include "formats/onnx/read/onnx_maker.h"
 
 #include <string.h>
 
 enum { ANY = INT32_MAX };
+
+/* ONNX 23 defines RotaryEmbedding by a function. */
+static cleave_status_t rewrite_rotary_embedding(cleave_onnx_call_t *call, cleave_error_t *error) {
+  return cleave_onnx_make(call, cleave_onnx_mean_rotary_embedding_23, error);
+}
 
 static const cleave_onnx_change_t changes[] = {
     {"Constant", 1, ANY, cleave_onnx_rewrite_constant},
@@ -46,12 +51,17 @@ static const cleave_onnx_change_t changes[] = {
      1, 17, cleave_onnx_rewrite_axes},
     {"Scatter", 9, ANY, cleave_onnx_rewrite_scatter},
     {"DFT", 17, 19, cleave_onnx_rewrite_dft},
+    {"RotaryEmbedding", 23, ANY, rewrite_rotary_embedding},
 };
 
 cleave_status_t cleave_onnx_canonicalise(cleave_onnx_call_t *call, cleave_error_t *error) {
   const char *op_type = call->op_type;
   if (strcmp(call->node->domain, "com.microsoft") == 0 && strcmp(op_type, "MatMulNBits") == 0) {
     return cleave_onnx_rewrite_matmul_n_bits(call, error);
+  }
+  cleave_onnx_meaning_t meaning = cleave_onnx_find_microsoft(call->node);
+  if (meaning != NULL) {
+    return cleave_onnx_make(call, meaning, error);
   }
   if (call->node->domain[0] != '\0') {
     return CLEAVE_OK;
