@@ -12,6 +12,7 @@ const types = {
   1: ['float32', Float32Array],
   2: ['uint8', Uint8Array],
   3: ['int8', Int8Array],
+  4: ['uint16', Uint16Array],
   6: ['int32', Int32Array],
   7: ['int64', BigInt64Array],
   9: ['bool', Uint8Array],

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "formats/onnx/read/onnx_maker.h"
+#include "ops/ops.h"
 
 #define NONE CLEAVE_ONNX_NONE
 #define MAKE CLEAVE_MAKE
@@ -226,8 +227,9 @@ static const struct {
 
 cleave_onnx_meaning_t cleave_onnx_find_microsoft(const cleave_onnx_node_t *node) {
   bool is_default = node->domain[0] == '\0';
-  if (!is_default && strcmp(node->domain, "com.microsoft") != 0) {
-    return NULL;
+  if (!is_default &&
+      (strcmp(node->domain, "com.microsoft") != 0 || cleave_op_find(node->domain, node->op_type) != NULL)) {
+    return NULL; /* of another set, or of a library that brings it */
   }
   for (size_t k = 0; k < sizeof meanings / sizeof *meanings; k++) {
     if ((!is_default || meanings[k].is_default) && cleave_text_has_word(meanings[k].names, node->op_type)) {
