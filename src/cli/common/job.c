@@ -99,8 +99,8 @@ cleave_status_t cleave_job_load(cleave_job_t *job, const cleave_job_options_t *o
   CLEAVE_TRY(cleave_settings_read(&options->settings, &job->settings, error));
   uint64_t start = cleave_clock_now();
   job->settings.seed = (uint64_t)options->script_seed;
-  CLEAVE_TRY(
-      cleave_model_read(options->model, &job->settings, &options->files, options->data, &job->model, error));
+  CLEAVE_TRY(cleave_model_read(options->model, &job->settings, &options->shapes, &options->files,
+                               options->data, &job->model, error));
   if (options->plan == NULL) { /* otherwise later: the plan is of the model as it is in its file */
     CLEAVE_TRY(constants_set(&options->constants, &job->model, error));
   }

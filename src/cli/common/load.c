@@ -109,22 +109,35 @@ static cleave_status_t list_given(const cleave_graph_t *graph, const cleave_text
   return CLEAVE_OK;
 }
 
+static void free_sizes(cleave_open_size_t *sizes, size_t count) {
+  for (size_t k = 0; k < count; k++) {
+    cleave_free((void *)sizes[k].name);
+  }
+  cleave_free(sizes);
+}
+
 cleave_status_t cleave_model_read(const char *path, cleave_settings_t *settings,
-                                  const cleave_text_list_t *files, const char *folder,
-                                  cleave_model_t **out_model, cleave_error_t *error) {
+                                  const cleave_text_list_t *shapes, const cleave_text_list_t *files,
+                                  const char *folder, cleave_model_t **out_model, cleave_error_t *error) {
+  cleave_open_size_t *sizes = cleave_allocate_zeroed(shapes->count, sizeof *sizes);
   cleave_model_load_options_t options = {.size = sizeof options,
                                          .settings = settings->items,
                                          .setting_count = settings->count,
                                          .seed = settings->seed,
                                          .lenient = cleave_common_lenient(),
+                                         .sizes = sizes,
                                          .keep_dead = cleave_common_keep_dead()};
   cleave_model_t *model = NULL;
   const char **names = NULL;
   size_t count = 0;
   *out_model = NULL;
-  CLEAVE_TRY(cleave_model_load_with(cleave_common_context(), path, &options, settings->used, &model, error));
+  CLEAVE_TRY_MEMORY(sizes, error);
+  cleave_status_t status = cleave_shape_option_list(shapes, sizes, &options.size_count, error);
+  CLEAVE_THEN(status,
+              cleave_model_load_with(cleave_common_context(), path, &options, settings->used, &model, error));
+  CLEAVE_TRY_OR(status, free_sizes(sizes, options.size_count));
   const cleave_graph_t *graph = cleave_model_graph(model);
-  cleave_status_t status = list_given(graph, files, folder, &names, &count, error);
+  status = list_given(graph, files, folder, &names, &count, error);
   if (status == CLEAVE_OK && graph->newer_version > 0) {
     cleave_print_error("cleave: warning: %s: opset %d is read as opset %d\n", path, (int)graph->newer_version,
                        (int)graph->opset_version);
@@ -138,6 +151,7 @@ cleave_status_t cleave_model_read(const char *path, cleave_settings_t *settings,
     *out_model = cleave_model_retain(model);
   }
   cleave_free((void *)names);
+  free_sizes(sizes, options.size_count);
   cleave_model_release(model);
   return status;
 }

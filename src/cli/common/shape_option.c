@@ -23,6 +23,22 @@ static bool read_size(const char *text, int64_t *out_size, const char **out_end)
   return errno == 0 && end != text && size >= 0;
 }
 
+cleave_status_t cleave_shape_option_list(const cleave_text_list_t *shapes, cleave_open_size_t *out_sizes,
+                                         size_t *out_count, cleave_error_t *error) {
+  *out_count = 0;
+  for (size_t k = 0; k < shapes->count; k++) {
+    const char *equals = strrchr(shapes->items[k], '=');
+    const char *end = NULL;
+    int64_t size = 0;
+    if (equals != NULL && read_size(equals + 1, &size, &end) && *end == '\0' && size >= 0) {
+      const char *name = cleave_copy_text(shapes->items[k], (size_t)(equals - shapes->items[k]));
+      CLEAVE_TRY_MEMORY(name, error);
+      out_sizes[(*out_count)++] = (cleave_open_size_t){.name = name, .size = size};
+    }
+  }
+  return CLEAVE_OK;
+}
+
 /* "1x3x224x?"; "" or "scalar" is rank 0. */
 static cleave_status_t read_shape(const char *text, int32_t *out_rank, int64_t *dims, cleave_error_t *error) {
   const char *at = strcmp(text, "scalar") == 0 ? "" : text;

@@ -311,6 +311,19 @@ static cleave_status_t make_type(cleave_size_finder_t *finder, size_t index, cle
   return status;
 }
 
+/* Sizes that --shape gives and that no input has open: reading the model took them already. */
+static cleave_status_t add_taken(cleave_size_finder_t *finder, cleave_error_t *error) {
+  for (size_t symbol = 0; symbol < finder->symbol_count; symbol++) {
+    char value[32];
+    (void)snprintf(value, sizeof value, "%" PRId64, finder->symbols[symbol]);
+    if (finder->sources[symbol] == CLEAVE_SIZE_GIVEN) {
+      CLEAVE_TRY(add_item(finder, cleave_dims_symbol_name(finder->model->dims, symbol), value,
+                          CLEAVE_SIZE_GIVEN, error));
+    }
+  }
+  return CLEAVE_OK;
+}
+
 /* ---- inputs that the model says too little of ---- */
 
 static bool is_vague(const cleave_value_record_t *record) {
@@ -402,6 +415,7 @@ cleave_status_t cleave_sizes_find(const cleave_graph_t *graph, const cleave_size
   for (size_t k = 0; k < graph->inputs.count; k++) {
     CLEAVE_TRY_CLEANUP(make_type(&finder, k, error));
   }
+  CLEAVE_TRY_CLEANUP(add_taken(&finder, error));
 cleanup:
   cleave_graph_destroy(inferred);
   cleave_free(finder.symbols);

@@ -72,6 +72,11 @@ void cleave_sizes_print(const cleave_sizes_t *sizes, cleave_text_t *text);
 /* [{"name": "N", "value": "4", "from": "given"}]. */
 json_t *cleave_sizes_json(const cleave_sizes_t *sizes);
 
+/* The sizes that --shape gives by one number (N=4), whether a model has them or not. `out_sizes` has room for
+ * all; the caller frees their names, after failures too. */
+CLEAVE_STATUS cleave_shape_option_list(const cleave_text_list_t *shapes, cleave_open_size_t *out_sizes,
+                                       size_t *out_count, cleave_error_t *error);
+
 /* ---- size_finder ---- */
 
 /* Inside the search for sizes: sizes.c, which finds them, and shape_option.c, which reads what --shape says.

@@ -90,7 +90,8 @@ static cleave_status_t load_models(command_t *command, cleave_error_t *error) {
   for (size_t k = 0; k < count; k++) {
     const char *path = command->model_paths.items[k];
     cleave_output_progress("reading %s", path);
-    CLEAVE_TRY_CLEANUP(cleave_model_read(path, &command->settings, NULL, NULL, &command->models[k], error));
+    CLEAVE_TRY_CLEANUP(cleave_model_read(path, &command->settings, &command->shapes, NULL, NULL,
+                                         &command->models[k], error));
     CLEAVE_TRY_CLEANUP(bind_model(command, k, error));
     command->graphs[k] = (cleave_check_model_t){path, cleave_model_graph(command->models[k])};
     for (size_t s = 0; s < command->settings.count; s++) {

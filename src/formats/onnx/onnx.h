@@ -18,6 +18,9 @@ typedef struct cleave_onnx_read_options {
    * is none of the file's inputs is an error. */
   const char *const *open_inputs;
   size_t open_input_count;
+  /* Sizes of inputs, taken if conditions of If are open without them: the inputs have these alone then. */
+  const cleave_open_size_t *sizes;
+  size_t size_count;
 } cleave_onnx_read_options_t;
 
 /* Reads a model into a graph in canonical form: operators as in opset 22, Constant nodes are constants,

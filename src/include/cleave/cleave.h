@@ -49,6 +49,12 @@ typedef struct cleave_setting {
   const char *value; /* converted by the option's type */
 } cleave_setting_t;
 
+/* A number for a size that a file leaves open, by its name there. */
+typedef struct cleave_open_size {
+  const char *name;
+  int64_t size;
+} cleave_open_size_t;
+
 /* How a model is loaded. All zero but `size`: as it is in its file. */
 typedef struct cleave_model_load_options {
   size_t size;                      /* sizeof(cleave_model_load_options_t) */
@@ -73,6 +79,10 @@ typedef struct cleave_model_load_options {
   /* Nodes that no output needs stay in the graph, to be looked at; otherwise they go before anything else.
    * They run with the others, and rules see them. */
   bool keep_dead;
+  /* For conditions of an ONNX file (If) that sizes decide and that are open without these: only then they are
+   * looked at, and the model has them alone. Names that the file does not have are passed over. */
+  const cleave_open_size_t *sizes;
+  size_t size_count;
   const char *ranges; /* of its values, for rules: a file of `cleave calibrate` for this model; or NULL */
 } cleave_model_load_options_t;
 

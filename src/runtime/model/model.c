@@ -110,7 +110,9 @@ static cleave_status_t create_from_region_take(cleave_context_t *context,
 static cleave_onnx_read_options_t onnx_options(const cleave_model_load_options_t *options) {
   return (cleave_onnx_read_options_t){.lenient = options->lenient,
                                       .open_inputs = options->open_inputs,
-                                      .open_input_count = options->open_input_count};
+                                      .open_input_count = options->open_input_count,
+                                      .sizes = options->sizes,
+                                      .size_count = options->size_count};
 }
 
 /* A model from the graph of a file, which it takes over. */

@@ -156,4 +156,12 @@ check "a newer opset, leniently" 0 'warning: newer.onnx: opset 99 is read as ops
 check "a wrong declared shape" 1 "wrong.onnx: output 'y' is declared as \[3\], inference finds \[2\]" "$program" inspect wrong.onnx
 check "a wrong declared shape, leniently" 0 'float32\[2\]' "$program" inspect wrong.onnx --lenient
 
+# ONNX: y = Relu(x) if x, of N elements, has 4, else Exp(x).
+printf '\010\010\022\000\072\306\001\012\015\012\001\170\022\001\163\042\005\123\150\141\160\145\012\020\012\001\163\012\001\153\022\001\143\042\005\105\161\165\141\154\012\151\012\001\143\022\001\171\042\002\111\146\052\055\012\013\145\154\163\145\137\142\162\141\156\143\150\062\033\012\013\012\001\170\022\001\164\042\003\105\170\160\022\001\142\142\011\012\001\164\022\004\012\002\010\001\240\001\005\052\056\012\013\164\150\145\156\137\142\162\141\156\143\150\062\034\012\014\012\001\170\022\001\164\042\004\122\145\154\165\022\001\142\142\011\012\001\164\022\004\012\002\010\001\240\001\005\022\001\147\052\021\010\001\020\007\102\001\153\112\010\004\000\000\000\000\000\000\000\132\020\012\001\170\022\013\012\011\010\001\022\005\012\003\022\001\116\142\020\012\001\171\022\013\012\011\010\001\022\005\012\003\022\001\116\102\004\012\000\020\015' >if.onnx
+check "a condition on an open size" 1 "depends on the shape of 'x', which is open: N" "$program" inspect if.onnx
+check "a size decides" 0 'sizes: N = 4 given' "$program" run if.onnx --shape N=4 --repeat 1
+check "by one branch" 0 '^  Relu ' "$program" inspect if.onnx --shape N=4
+check "by the other" 0 '^  Exp ' "$program" inspect if.onnx --shape N=5
+check "the model has that size alone" 1 'dimension 0 is 2, expected 4' "$program" run if.onnx --shape N=4 --input x=row.npy
+
 finish

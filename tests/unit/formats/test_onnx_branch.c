@@ -174,7 +174,7 @@ UNIT_TEST(refuses_conditions_that_are_open_and_says_what_they_lack) {
   onnx_refused(
       &b, CLEAVE_ERROR_UNSUPPORTED,
       "model: node 'y': operator 'If': its condition 'c' depends on the shape of 'x', which is open: N "
-      "(a branch is taken when the file is read, so the file has to state that size)");
+      "(a branch is taken when the file is read; --shape NAME=SIZE gives a size that has a name)");
   onnx_begin(&b, 8, 17);
   onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
   onnx_input(&b, "d", CLEAVE_DTYPE_BOOL, "");
@@ -184,6 +184,26 @@ UNIT_TEST(refuses_conditions_that_are_open_and_says_what_they_lack) {
       &b, CLEAVE_ERROR_UNSUPPORTED,
       "model: node 'y': operator 'If': its condition 'c' depends on the content of 'd' (a branch is taken "
       "when the file is read)");
+}
+
+// A size is fixed only if a condition needs it; of others the name stays.
+UNIT_TEST(sizes_that_are_given_decide) {
+  const cleave_open_size_t sizes[] = {{"M", 3}, {"N", 1}};
+  const cleave_onnx_read_options_t options = {.sizes = sizes, .size_count = 2};
+  const char *shapes[] = {"M N 3", "M 1 3"};
+  for (int k = 0; k < 2; k++) {
+    onnx_builder_t b;
+    cleave_graph_t *graph = NULL;
+    put_condition(&b, shapes[k]);
+    put_if(&b, "Squeeze", "Relu");
+    cleave_text_t bytes = onnx_finish(&b);
+    unit_ok(cleave_onnx_read_memory(bytes.data, bytes.length, "model", &options, &graph, e));
+    const cleave_value_record_t *x = cleave_graph_value(graph, graph->inputs.items[0]);
+    ck_assert_int_eq(x->dims[1], 1);
+    ck_assert(k == 0 ? x->dims[0] == 3 : cleave_dim_is_symbolic(x->dims[0]));
+    cleave_graph_destroy(graph);
+    cleave_text_deinit(&bytes);
+  }
 }
 
 UNIT_TEST(refuses_conditions_that_are_none) {

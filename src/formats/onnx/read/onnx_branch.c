@@ -86,6 +86,28 @@ static cleave_status_t run(round_t *round, cleave_error_t *error) {
   return status;
 }
 
+/* ---- sizes that are given ---- */
+
+/* Inputs get the sizes that the options have for theirs. The names stay known as names of sizes. */
+static bool take_sizes(cleave_onnx_model_t *model) {
+  const cleave_onnx_read_options_t *options = model->options;
+  bool is_more = false;
+  for (size_t k = 0; k < model->inputs.count; k++) {
+    const cleave_onnx_value_info_t *info = &model->inputs.items[k];
+    for (int32_t d = 0; d < info->rank && d < CLEAVE_MAX_RANK; d++) {
+      const char *name = cleave_strings_text(&model->graph->strings, info->dims[d].symbol);
+      for (size_t s = 0; info->dims[d].size < 0 && name[0] != '\0' && s < options->size_count; s++) {
+        if (strcmp(options->sizes[s].name, name) == 0 && options->sizes[s].size >= 0) {
+          info->dims[d].size = options->sizes[s].size;
+          (void)cleave_dims_symbol(model->graph->dims, name, strlen(name));
+          is_more = true;
+        }
+      }
+    }
+  }
+  return is_more;
+}
+
 /* ---- what decides ---- */
 
 /* What a value depends on that is not known: the content of `value`, or, if `is_size`, its shape. */
@@ -158,7 +180,7 @@ static cleave_status_t explain(const round_t *round, const cleave_onnx_node_t *n
       error, CLEAVE_ERROR_UNSUPPORTED,
       cause.is_size
           ? "node '%s': operator 'If': its condition '%s' depends on the shape of '%s', which is open%s%s "
-            "(a branch is taken when the file is read, so the file has to state that size)"
+            "(a branch is taken when the file is read; --shape NAME=SIZE gives a size that has a name)"
           : "node '%s': operator 'If': its condition '%s' depends on the content of '%s'%s%s (a branch "
             "is taken when the file is read)",
       node->label, name, cleave_value_name(trial, cause.value), size.length > 0 ? ": " : "",
@@ -192,8 +214,11 @@ static cleave_status_t run_round(cleave_onnx_inliner_t *inliner, cleave_error_t 
   memset(round.conditions, 0xff, count * sizeof *round.conditions); /* NONE */
   CLEAVE_TRY_CLEANUP(cleave_graph_create(&round.trial, error));
   CLEAVE_TRY_CLEANUP(run(&round, error));
-  CLEAVE_TRY_CLEANUP(round.decided > 0 ? cleave_onnx_inline_branches(inliner, round.taken, error)
-                                       : refuse(&round, error));
+  if (round.decided > 0) {
+    CLEAVE_TRY_CLEANUP(cleave_onnx_inline_branches(inliner, round.taken, error));
+  } else if (!take_sizes(inliner->model)) {
+    CLEAVE_TRY_CLEANUP(refuse(&round, error));
+  }
 cleanup:
   cleave_graph_destroy(round.trial);
   cleave_free(round.conditions);
