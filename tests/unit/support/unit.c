@@ -7,6 +7,8 @@
 // folders and suites all suites run, without parts all of their tests.
 #include "unit.h"
 
+#include <time.h>
+
 enum { TIMEOUT_SECONDS = 120 };
 
 static unit_suite_t *suites;
@@ -14,6 +16,17 @@ static unit_suite_t *suites;
 void unit_suite_add(unit_suite_t *suite) {
   suite->next = suites;
   suites = suite;
+}
+
+void unit_is_linear(void (*work)(int size), int size) {
+  double seconds[2];
+  for (int k = 0; k < 2; k++) {
+    clock_t start = clock();
+    work(k == 0 ? size : 10 * size);
+    seconds[k] = (double)(clock() - start) / CLOCKS_PER_SEC;
+  }
+  ck_assert_msg(seconds[1] < 30.0 * seconds[0] + 0.2, "size %d: %g s, size %d: %g s", size, seconds[0],
+                10 * size, seconds[1]);
 }
 
 /* Is `name` that of the suite's file, or of the folder that it is in? */

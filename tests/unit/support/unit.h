@@ -40,6 +40,9 @@ __attribute__((unused)) static int unit_test_count;
   }                                                                   \
   static void name(int _i CK_ATTRIBUTE_UNUSED)
 
+/* Fails if `work` for ten times the size takes thirty times the processor's time, and a fifth of a second. */
+void unit_is_linear(void (*work)(int size), int size);
+
 /* The tests of a file. */
 typedef struct unit_suite {
   const char *title;
