@@ -17,6 +17,7 @@ typedef struct term {
   int64_t coefficient; /* not 0 */
   uint32_t factor_count;
   uint32_t factors[MAX_FACTORS]; /* atoms, ascending */
+  uint32_t padding;              /* 0, here and below: expressions are compared byte by byte */
 } term_t;
 
 /* Terms with more factors first, then by factors; the constant is last. */
@@ -26,21 +27,26 @@ typedef struct expression {
   term_t terms[MAX_TERMS];
 } expression_t;
 
+/* Without padding, since atoms are compared byte by byte too. */
 typedef struct atom {
-  bool is_symbol;
-  uint32_t symbol;  /* is_symbol: its number */
-  uint32_t nesting; /* of divisions */
   cleave_dim_t dividend;
   cleave_dim_t divisor;
+  uint32_t symbol;  /* its number; CLEAVE_INDEX_NONE: a division */
+  uint32_t nesting; /* of divisions */
 } atom_t;
+
+/* Where an item is in an array in which no two are equal. */
+typedef struct table {
+  uint32_t *slots; /* item + 1, 0 = free; a power of two of them, at most half of them taken */
+  uint32_t slot_count;
+} table_t;
 
 struct cleave_dims {
   cleave_strings_t names; /* symbol k is string k + 1 */
   CLEAVE_ARRAY(expression_t) expressions;
   CLEAVE_ARRAY(atom_t) atoms;
-  CLEAVE_ARRAY(uint32_t) symbol_atoms;
-  uint32_t *slots; /* expression + 1, 0 = free */
-  uint32_t slot_count;
+  table_t expression_table;
+  table_t atom_table;
 };
 
 cleave_status_t cleave_dims_create(cleave_dims_t **out_dims, cleave_error_t *error) {
@@ -53,56 +59,64 @@ void cleave_dims_destroy(cleave_dims_t *dims) {
     cleave_strings_deinit(&dims->names);
     cleave_array_free(&dims->expressions);
     cleave_array_free(&dims->atoms);
-    cleave_array_free(&dims->symbol_atoms);
-    cleave_free(dims->slots);
+    cleave_free(dims->expression_table.slots);
+    cleave_free(dims->atom_table.slots);
     cleave_free(dims);
   }
 }
 
-static cleave_status_t copy_table(const cleave_dims_t *dims, cleave_dims_t *copy, cleave_error_t *error) {
+static cleave_status_t copy_table(const table_t *table, table_t *copy, cleave_error_t *error) {
+  if (table->slot_count > 0) {
+    copy->slots = cleave_allocate(table->slot_count, sizeof *copy->slots);
+    CLEAVE_TRY_MEMORY(copy->slots, error);
+    memcpy(copy->slots, table->slots, table->slot_count * sizeof *copy->slots);
+    copy->slot_count = table->slot_count;
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t copy_dims(const cleave_dims_t *dims, cleave_dims_t *copy, cleave_error_t *error) {
   CLEAVE_TRY(cleave_strings_copy(&dims->names, &copy->names, error));
   CLEAVE_ARRAY_COPY(&copy->expressions, &dims->expressions, error);
   CLEAVE_ARRAY_COPY(&copy->atoms, &dims->atoms, error);
-  CLEAVE_ARRAY_COPY(&copy->symbol_atoms, &dims->symbol_atoms, error);
-  if (dims->slot_count > 0) {
-    copy->slots = cleave_allocate(dims->slot_count, sizeof *copy->slots);
-    CLEAVE_TRY_MEMORY(copy->slots, error);
-    memcpy(copy->slots, dims->slots, dims->slot_count * sizeof *copy->slots);
-    copy->slot_count = dims->slot_count;
-  }
-  return CLEAVE_OK;
+  CLEAVE_TRY(copy_table(&dims->expression_table, &copy->expression_table, error));
+  return copy_table(&dims->atom_table, &copy->atom_table, error);
 }
 
 cleave_status_t cleave_dims_copy(const cleave_dims_t *dims, cleave_dims_t **out_dims, cleave_error_t *error) {
   cleave_dims_t *copy = NULL;
   *out_dims = NULL;
   CLEAVE_TRY(cleave_dims_create(&copy, error));
-  CLEAVE_TRY_OR(copy_table(dims, copy, error), cleave_dims_destroy(copy));
+  CLEAVE_TRY_OR(copy_dims(dims, copy, error), cleave_dims_destroy(copy));
   *out_dims = copy;
   return CLEAVE_OK;
 }
 
-static uint64_t expression_hash(const expression_t *expression) {
-  return cleave_hash_bytes(CLEAVE_HASH_SEED, expression, sizeof *expression);
+/* The slot of an item, or the free one where it goes. */
+static uint32_t *find_slot(const table_t *table, const void *items, const void *item, size_t bytes) {
+  uint32_t slot = (uint32_t)cleave_hash_bytes(CLEAVE_HASH_SEED, item, bytes) & (table->slot_count - 1);
+  while (table->slots[slot] != 0 &&
+         memcmp((const char *)items + (table->slots[slot] - 1) * bytes, item, bytes) != 0) {
+    slot = (slot + 1) & (table->slot_count - 1);
+  }
+  return &table->slots[slot];
 }
 
-static bool grow_slots(cleave_dims_t *dims) {
-  uint32_t wanted = dims->slot_count == 0 ? 64 : dims->slot_count * 2;
-  uint32_t *slots = cleave_allocate_zeroed(wanted, sizeof *slots);
-  if (slots == NULL) {
-    return false;
+/* Makes room for one item more than the `count` that there are. */
+static bool grow_table(table_t *table, const void *items, size_t count, size_t bytes) {
+  table_t larger = {.slot_count = table->slot_count == 0 ? 64 : table->slot_count * 2};
+  if (count * 2 < table->slot_count) {
+    return true;
   }
-  for (uint32_t k = 0; k < dims->expressions.count; k++) {
-    uint32_t slot = (uint32_t)expression_hash(&dims->expressions.items[k]) & (wanted - 1);
-    while (slots[slot] != 0) {
-      slot = (slot + 1) & (wanted - 1);
-    }
-    slots[slot] = k + 1;
+  larger.slots = cleave_allocate_zeroed(larger.slot_count, sizeof *larger.slots);
+  for (uint32_t k = 0; larger.slots != NULL && k < count; k++) {
+    *find_slot(&larger, items, (const char *)items + k * bytes, bytes) = k + 1;
   }
-  cleave_free(dims->slots);
-  dims->slots = slots;
-  dims->slot_count = wanted;
-  return true;
+  if (larger.slots != NULL) {
+    cleave_free(table->slots);
+    *table = larger;
+  }
+  return larger.slots != NULL;
 }
 
 /* The code of an expression in normal form, unused fields zeroed. */
@@ -114,22 +128,20 @@ static cleave_dim_t intern(cleave_dims_t *dims, const expression_t *expression) 
     int64_t value = expression->terms[0].coefficient;
     return value >= 0 ? value : CLEAVE_DIM_UNKNOWN;
   }
-  if (dims->expressions.count * 2 >= dims->slot_count && !grow_slots(dims)) {
+  size_t count = dims->expressions.count;
+  if (!grow_table(&dims->expression_table, dims->expressions.items, count, sizeof *expression)) {
     return CLEAVE_DIM_UNKNOWN;
   }
-  uint32_t slot = (uint32_t)expression_hash(expression) & (dims->slot_count - 1);
-  for (; dims->slots[slot] != 0; slot = (slot + 1) & (dims->slot_count - 1)) {
-    if (memcmp(&dims->expressions.items[dims->slots[slot] - 1], expression, sizeof *expression) == 0) {
-      return -2 - (cleave_dim_t)(dims->slots[slot] - 1);
+  uint32_t *slot =
+      find_slot(&dims->expression_table, dims->expressions.items, expression, sizeof *expression);
+  if (*slot == 0) {
+    if (count >= MAX_EXPRESSIONS || cleave_array_reserve(&dims->expressions, 1, NULL) != CLEAVE_OK) {
+      return CLEAVE_DIM_UNKNOWN;
     }
+    cleave_array_push_reserved(&dims->expressions, *expression);
+    *slot = (uint32_t)count + 1;
   }
-  if (dims->expressions.count >= MAX_EXPRESSIONS ||
-      cleave_array_reserve(&dims->expressions, 1, NULL) != CLEAVE_OK) {
-    return CLEAVE_DIM_UNKNOWN;
-  }
-  cleave_array_push_reserved(&dims->expressions, *expression);
-  dims->slots[slot] = (uint32_t)dims->expressions.count;
-  return -1 - (cleave_dim_t)dims->expressions.count;
+  return -1 - (cleave_dim_t)*slot;
 }
 
 static bool load(const cleave_dims_t *dims, cleave_dim_t dim, expression_t *out) {
@@ -202,61 +214,57 @@ static bool multiply_terms(const term_t *a, const term_t *b, term_t *out) {
   return true;
 }
 
-static cleave_dim_t new_atom(cleave_dims_t *dims, const atom_t *atom) {
-  uint32_t index = (uint32_t)dims->atoms.count;
-  for (uint32_t k = 0; !atom->is_symbol && k < dims->atoms.count; k++) {
-    const atom_t *other = &dims->atoms.items[k];
-    if (!other->is_symbol && other->dividend == atom->dividend && other->divisor == atom->divisor) {
-      index = k;
-    }
+/* The dimension that is one atom. */
+static cleave_dim_t intern_atom(cleave_dims_t *dims, const atom_t *atom) {
+  size_t count = dims->atoms.count;
+  if (!grow_table(&dims->atom_table, dims->atoms.items, count, sizeof *atom)) {
+    return CLEAVE_DIM_UNKNOWN;
   }
-  if (index == dims->atoms.count) {
-    if (index >= MAX_EXPRESSIONS || cleave_array_reserve(&dims->atoms, 1, NULL) != CLEAVE_OK) {
+  uint32_t *slot = find_slot(&dims->atom_table, dims->atoms.items, atom, sizeof *atom);
+  if (*slot == 0) {
+    if (count >= MAX_EXPRESSIONS || cleave_array_reserve(&dims->atoms, 1, NULL) != CLEAVE_OK) {
       return CLEAVE_DIM_UNKNOWN;
     }
     cleave_array_push_reserved(&dims->atoms, *atom);
+    *slot = (uint32_t)count + 1;
   }
   expression_t expression;
   memset(&expression, 0, sizeof expression);
   expression.term_count = 1;
-  expression.terms[0].coefficient = 1;
-  expression.terms[0].factor_count = 1;
-  expression.terms[0].factors[0] = index;
+  expression.terms[0] = (term_t){.coefficient = 1, .factor_count = 1, .factors = {*slot - 1}};
   return intern(dims, &expression);
 }
 
 cleave_dim_t cleave_dims_symbol(cleave_dims_t *dims, const char *name, size_t length) {
   cleave_string_t string;
   if (length == 0 || cleave_strings_add(&dims->names, name, length, &string, NULL) != CLEAVE_OK ||
-      cleave_array_reserve(&dims->symbol_atoms, 1, NULL) != CLEAVE_OK) {
+      string.index == 0) {
     return CLEAVE_DIM_UNKNOWN;
   }
-  uint32_t symbol = string.index - 1;
-  if (string.index == 0) {
-    return CLEAVE_DIM_UNKNOWN;
-  }
-  if (symbol < dims->symbol_atoms.count) {
-    expression_t expression;
-    memset(&expression, 0, sizeof expression);
-    expression.term_count = 1;
-    expression.terms[0].coefficient = 1;
-    expression.terms[0].factor_count = 1;
-    expression.terms[0].factors[0] = dims->symbol_atoms.items[symbol];
-    return intern(dims, &expression);
-  }
-  atom_t atom = {.is_symbol = true, .symbol = symbol};
-  uint32_t index = (uint32_t)dims->atoms.count;
-  cleave_dim_t dim = new_atom(dims, &atom);
-  cleave_array_push_reserved(&dims->symbol_atoms, index);
-  return dim;
+  atom_t atom = {.symbol = string.index - 1};
+  return intern_atom(dims, &atom);
 }
 
 size_t cleave_dims_symbol_count(const cleave_dims_t *dims) {
-  return dims->symbol_atoms.count;
+  return dims->names.count > 0 ? dims->names.count - 1 : 0;
 }
 
 const char *cleave_dims_symbol_name(const cleave_dims_t *dims, size_t symbol) {
   return cleave_strings_text(&dims->names, (cleave_string_t){(uint32_t)symbol + 1});
+}
+
+size_t cleave_dims_find_symbol(const cleave_dims_t *dims, const char *name, size_t length) {
+  uint32_t string = cleave_strings_find(&dims->names, name, length).index;
+  return string >= 1 && string < dims->names.count ? string - 1 : cleave_dims_symbol_count(dims);
+}
+
+size_t cleave_dims_symbol_of(const cleave_dims_t *dims, cleave_dim_t dim) {
+  expression_t expression;
+  bool is_factor = cleave_dim_is_symbolic(dim) && load(dims, dim, &expression) &&
+                   expression.term_count == 1 && expression.terms[0].factor_count == 1 &&
+                   expression.terms[0].coefficient == 1;
+  uint32_t symbol = is_factor ? dims->atoms.items[expression.terms[0].factors[0]].symbol : CLEAVE_INDEX_NONE;
+  return symbol != CLEAVE_INDEX_NONE ? symbol : cleave_dims_symbol_count(dims);
 }
 
 /* a + sign * b */
@@ -379,9 +387,9 @@ cleave_dim_t cleave_dim_divide(cleave_dims_t *dims, cleave_dim_t a, cleave_dim_t
   if (nesting > MAX_NESTING) {
     return CLEAVE_DIM_UNKNOWN;
   }
-  atom_t atom = {.nesting = nesting, .dividend = rest_dim, .divisor = b};
+  atom_t atom = {.dividend = rest_dim, .divisor = b, .symbol = CLEAVE_INDEX_NONE, .nesting = nesting};
   expression_t sum;
-  if (!load(dims, new_atom(dims, &atom), &sum)) {
+  if (!load(dims, intern_atom(dims, &atom), &sum)) {
     return CLEAVE_DIM_UNKNOWN;
   }
   for (uint32_t k = 0; k < quotient.term_count; k++) { /* may be a negative constant: no dim of its own */
@@ -412,7 +420,7 @@ cleave_dim_t cleave_dim_evaluate(const cleave_dims_t *dims, cleave_dim_t dim, co
     for (uint32_t f = 0; f < expression.terms[t].factor_count; f++) {
       const atom_t *atom = &dims->atoms.items[expression.terms[t].factors[f]];
       int64_t value = CLEAVE_DIM_UNKNOWN;
-      if (atom->is_symbol) {
+      if (atom->symbol != CLEAVE_INDEX_NONE) {
         value = atom->symbol < size_count ? sizes[atom->symbol] : CLEAVE_DIM_UNKNOWN;
       } else {
         int64_t dividend = cleave_dim_evaluate(dims, atom->dividend, sizes, size_count);
@@ -431,7 +439,7 @@ cleave_dim_t cleave_dim_evaluate(const cleave_dims_t *dims, cleave_dim_t dim, co
 }
 
 static void print_atom(const cleave_dims_t *dims, const atom_t *atom, cleave_text_t *text) {
-  if (atom->is_symbol) {
+  if (atom->symbol != CLEAVE_INDEX_NONE) {
     cleave_text_add(text, cleave_dims_symbol_name(dims, atom->symbol));
     return;
   }

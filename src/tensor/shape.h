@@ -48,6 +48,10 @@ cleave_dim_t cleave_dim_evaluate(const cleave_dims_t *dims, cleave_dim_t dim, co
                                  size_t size_count);
 size_t cleave_dims_symbol_count(const cleave_dims_t *dims);
 const char *cleave_dims_symbol_name(const cleave_dims_t *dims, size_t symbol);
+/* The number of the symbol called `name`, and of the symbol that a dimension is; the count of symbols: none.
+ */
+size_t cleave_dims_find_symbol(const cleave_dims_t *dims, const char *name, size_t length);
+size_t cleave_dims_symbol_of(const cleave_dims_t *dims, cleave_dim_t dim);
 
 /* "224", "N", "T + 1", "?". */
 void cleave_dim_print(const cleave_dims_t *dims, cleave_dim_t dim, cleave_text_t *text);

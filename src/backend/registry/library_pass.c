@@ -135,13 +135,8 @@ static cleave_status_t choose_name(editing_t *editing, const char *proposed, con
 
 /* The name of an open size that a value of the graph has, too; NULL: no name. */
 static const char *symbol_of(const cleave_graph_t *graph, int64_t dim) {
-  for (size_t k = 0; dim < 0 && k < cleave_dims_symbol_count(graph->dims); k++) {
-    const char *name = cleave_dims_symbol_name(graph->dims, k);
-    if (cleave_dims_symbol(graph->dims, name, strlen(name)) == dim) {
-      return name;
-    }
-  }
-  return NULL;
+  size_t symbol = cleave_dims_symbol_of(graph->dims, dim);
+  return symbol < cleave_dims_symbol_count(graph->dims) ? cleave_dims_symbol_name(graph->dims, symbol) : NULL;
 }
 
 static cleave_status_t do_add_input(editing_t *editing, const char *name, const cleave_tensor_view_t *type,

@@ -67,18 +67,6 @@ static size_t find_input(const cleave_size_finder_t *finder, const char *text, s
   return index;
 }
 
-size_t cleave_size_find_symbol(const cleave_size_finder_t *finder, const char *text, size_t length) {
-  size_t symbol = 0;
-  while (symbol < finder->symbol_count) {
-    const char *name = cleave_dims_symbol_name(finder->graph->dims, symbol);
-    if (strncmp(name, text, length) == 0 && name[length] == '\0') {
-      break;
-    }
-    symbol++;
-  }
-  return symbol;
-}
-
 static bool is_known_elsewhere(const cleave_size_finder_t *finder, const char *text, size_t length) {
   const cleave_sizes_t *known = finder->request->known;
   for (size_t k = 0; known != NULL && k < known->items.count; k++) {
@@ -132,7 +120,7 @@ cleave_status_t cleave_size_take_option(cleave_size_finder_t *finder, size_t ind
   for (const char *equals = strchr(text, '='); equals != NULL && !found; equals = strchr(equals + 1, '=')) {
     size_t length = (size_t)(equals - text);
     size_t input = find_input(finder, text, length);
-    size_t symbol = cleave_size_find_symbol(finder, text, length);
+    size_t symbol = cleave_dims_find_symbol(finder->graph->dims, text, length);
     found = true;
     if (input < finder->graph->inputs.count) {
       finder->shape_of[input] = (uint32_t)index;

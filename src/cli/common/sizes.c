@@ -21,14 +21,7 @@ static const cleave_value_record_t *input_record(const cleave_size_finder_t *fin
 
 /* The symbol that a dimension is; the count of symbols if it is none. */
 static size_t symbol_of(const cleave_size_finder_t *finder, cleave_dim_t dim) {
-  cleave_text_t text = {0};
-  if (!cleave_dim_is_symbolic(dim)) {
-    return finder->symbol_count;
-  }
-  cleave_dim_print(finder->graph->dims, dim, &text);
-  size_t symbol = cleave_size_find_symbol(finder, cleave_text_get(&text), text.length);
-  cleave_text_deinit(&text);
-  return symbol;
+  return cleave_dims_symbol_of(finder->graph->dims, dim);
 }
 
 static cleave_status_t fail_contradiction(const cleave_size_finder_t *finder, size_t symbol, size_t input,
@@ -135,7 +128,8 @@ static cleave_status_t size_by_name(const cleave_size_finder_t *finder, size_t s
       cleave_expression_compile(&arena, name, 0, CLEAVE_EXPRESSION_SIZE, &expression, NULL);
   if (status == CLEAVE_OK) {
     for (uint32_t k = 0; k < expression->symbol_count; k++) {
-      size_t other = cleave_size_find_symbol(finder, expression->symbols[k], strlen(expression->symbols[k]));
+      const char *other_name = expression->symbols[k];
+      size_t other = cleave_dims_find_symbol(finder->graph->dims, other_name, strlen(other_name));
       sizes[k] = other < finder->symbol_count ? finder->symbols[other] : CLEAVE_DIM_UNKNOWN;
       is_open = is_open || (other < finder->symbol_count && finder->sources[other] == CLEAVE_SIZE_OPEN);
     }
@@ -184,6 +178,9 @@ static cleave_status_t take_symbols(cleave_size_finder_t *finder, cleave_error_t
   for (size_t k = 0; k < finder->graph->inputs.count; k++) { /* those that stand in expressions alone */
     const cleave_value_record_t *record = input_record(finder, k);
     for (int32_t d = 0; d < record->rank; d++) {
+      if (symbol_of(finder, record->dims[d]) < finder->symbol_count) {
+        continue;
+      }
       text.length = 0;
       cleave_dim_print(finder->graph->dims, record->dims[d], &text);
       for (size_t s = 0; cleave_dim_is_symbolic(record->dims[d]) && s < finder->symbol_count; s++) {
@@ -203,10 +200,11 @@ static cleave_status_t take_symbols(cleave_size_finder_t *finder, cleave_error_t
 
 static cleave_status_t add_item(cleave_size_finder_t *finder, const char *name, const char *value,
                                 cleave_size_source_t source, cleave_error_t *error) {
-  for (size_t k = 0; k < finder->sizes->items.count; k++) {
-    if (strcmp(finder->sizes->items.items[k].name, name) == 0) {
-      return CLEAVE_OK;
-    }
+  uint32_t before = finder->names.count;
+  cleave_string_t string;
+  CLEAVE_TRY(cleave_strings_add(&finder->names, name, strlen(name), &string, error));
+  if (finder->names.count == before) {
+    return CLEAVE_OK;
   }
   CLEAVE_TRY(cleave_array_reserve(&finder->sizes->items, 1, error));
   cleave_size_t item = {.name = cleave_copy_text(name, strlen(name)),
@@ -418,6 +416,7 @@ cleave_status_t cleave_sizes_find(const cleave_graph_t *graph, const cleave_size
   CLEAVE_TRY_CLEANUP(add_taken(&finder, error));
 cleanup:
   cleave_graph_destroy(inferred);
+  cleave_strings_deinit(&finder.names);
   cleave_free(finder.symbols);
   cleave_free(finder.sources);
   cleave_free(finder.shape_of);

@@ -86,6 +86,7 @@ typedef struct cleave_size_finder {
   const cleave_graph_t *graph; /* the model, with what inference makes of inputs of unknown shape */
   const cleave_size_request_t *request;
   cleave_sizes_t *sizes;
+  cleave_strings_t names; /* of the items of `sizes` */
   size_t symbol_count;
   int64_t *symbols;              /* by number; -1: not known */
   cleave_size_source_t *sources; /* by symbol */
@@ -101,9 +102,6 @@ static inline const cleave_value_record_t *cleave_size_origin(const cleave_size_
                                                               size_t index) {
   return cleave_graph_value(finder->model, finder->model->inputs.items[index]);
 }
-
-/* The symbol called by the first `length` characters; the count of symbols: none. */
-size_t cleave_size_find_symbol(const cleave_size_finder_t *finder, const char *text, size_t length);
 
 /* Reads one --shape: of an input before that of a size with the same name. Names may have '=' in them. */
 CLEAVE_STATUS cleave_size_take_option(cleave_size_finder_t *finder, size_t index, cleave_error_t *error);

@@ -86,22 +86,9 @@ static bool is_complete(const cleave_value_record_t *record) {
   return complete;
 }
 
-/* The symbol that a dimension is, by number; the count of symbols if it is none. */
-static size_t find_symbol(const cleave_graph_t *graph, cleave_dim_t dim, cleave_text_t *text) {
-  size_t count = cleave_dims_symbol_count(graph->dims);
-  text->length = 0;
-  cleave_dim_print(graph->dims, dim, text);
-  for (size_t symbol = 0; symbol < count; symbol++) {
-    if (strcmp(cleave_dims_symbol_name(graph->dims, symbol), cleave_text_get(text)) == 0) {
-      return symbol;
-    }
-  }
-  return count;
-}
-
 /* Sizes of symbols, from the dimensions of input `index`. */
 static cleave_status_t bind_symbols(const cleave_graph_t *graph, size_t index,
-                                    const cleave_tensor_view_t *given, int64_t *sizes, cleave_text_t *text,
+                                    const cleave_tensor_view_t *given, int64_t *sizes,
                                     cleave_error_t *error) {
   size_t symbol_count = cleave_dims_symbol_count(graph->dims);
   const cleave_value_record_t *record = cleave_graph_value(graph, graph->inputs.items[index]);
@@ -109,17 +96,22 @@ static cleave_status_t bind_symbols(const cleave_graph_t *graph, size_t index,
     if (!cleave_dim_is_symbolic(record->dims[d]) || given->dims[d] < 0) {
       continue;
     }
-    size_t symbol = find_symbol(graph, record->dims[d], text);
+    size_t symbol = cleave_dims_symbol_of(graph->dims, record->dims[d]);
     if (symbol < symbol_count && sizes[symbol] < 0) {
       sizes[symbol] = given->dims[d];
     }
     int64_t bound = cleave_dim_evaluate(graph->dims, record->dims[d], sizes, symbol_count);
     if (cleave_dim_is_known(bound) && bound != given->dims[d]) {
       char label[160];
-      return cleave_error_set(error, CLEAVE_ERROR_SHAPE,
-                              "%s: dimension %d is %" PRId64 ", but %s is %" PRId64 " by an input before it",
-                              input_label(graph, index, label, sizeof label), (int)d, given->dims[d],
-                              cleave_text_get(text), bound);
+      cleave_text_t text = {0};
+      cleave_dim_print(graph->dims, record->dims[d], &text);
+      cleave_status_t status =
+          cleave_error_set(error, CLEAVE_ERROR_SHAPE,
+                           "%s: dimension %d is %" PRId64 ", but %s is %" PRId64 " by an input before it",
+                           input_label(graph, index, label, sizeof label), (int)d, given->dims[d],
+                           cleave_text_get(&text), bound);
+      cleave_text_deinit(&text);
+      return status;
     }
   }
   return CLEAVE_OK;
@@ -201,7 +193,6 @@ static cleave_status_t bind(const cleave_graph_t *graph, const cleave_tensor_vie
   }
   cleave_status_t status = CLEAVE_OK;
   cleave_graph_t *bound = NULL;
-  cleave_text_t text = {0};
   size_t symbol_count = cleave_dims_symbol_count(graph->dims);
   int64_t *sizes = cleave_allocate(symbol_count, sizeof *sizes);
   CLEAVE_TRY_MEMORY_CLEANUP(sizes, error);
@@ -210,7 +201,7 @@ static cleave_status_t bind(const cleave_graph_t *graph, const cleave_tensor_vie
   }
   for (size_t k = 0; inputs != NULL && k < input_count; k++) {
     if (inputs[k] != NULL) {
-      CLEAVE_TRY_CLEANUP(bind_symbols(graph, k, inputs[k], sizes, &text, error));
+      CLEAVE_TRY_CLEANUP(bind_symbols(graph, k, inputs[k], sizes, error));
     }
   }
   CLEAVE_TRY_CLEANUP(
@@ -224,7 +215,6 @@ static cleave_status_t bind(const cleave_graph_t *graph, const cleave_tensor_vie
   *out_graph = bound;
   bound = NULL;
 cleanup:
-  cleave_text_deinit(&text);
   cleave_free(sizes);
   cleave_graph_destroy(bound);
   return status;

@@ -83,6 +83,49 @@ UNIT_TEST(divisions_that_leave_a_rest_stay_symbolic_and_evaluate) {
   cleave_dims_destroy(dims);
 }
 
+static void divide_symbols(int size) {
+  cleave_dims_t *dims = NULL;
+  unit_ok(cleave_dims_create(&dims, e));
+  for (int k = 0; k < size; k++) {
+    char name[32];
+    size_t length = (size_t)snprintf(name, sizeof name, "N%d", k);
+    cleave_dim_t n = cleave_dims_symbol(dims, name, length);
+    cleave_dim_t half = cleave_dim_divide(dims, n, 2);
+    ck_assert_int_eq(half, cleave_dim_divide(dims, n, 2));
+    ck_assert_uint_eq(cleave_dims_symbol_of(dims, n), (size_t)k);
+    ck_assert_uint_eq(cleave_dims_find_symbol(dims, name, length), (size_t)k);
+    ck_assert_uint_eq(cleave_dims_symbol_of(dims, half), (size_t)k + 1); /* of so many: none */
+  }
+  cleave_dims_destroy(dims);
+}
+
+UNIT_TEST(work_grows_linearly_with_the_divisions) {
+  unit_is_linear(divide_symbols, 3000);
+}
+
+UNIT_TEST(a_symbol_is_found_by_name_and_by_dimension) {
+  cleave_dims_t *dims = NULL;
+  unit_ok(cleave_dims_create(&dims, e));
+  ck_assert_uint_eq(cleave_dims_find_symbol(dims, "N", 1), 0);
+  cleave_dim_t n = cleave_dims_symbol(dims, "N", 1);
+  cleave_dim_t t = cleave_dims_symbol(dims, "T", 1);
+  ck_assert_uint_eq(cleave_dims_symbol_count(dims), 2);
+  ck_assert_uint_eq(cleave_dims_find_symbol(dims, "T = 3", 1), 1);
+  ck_assert_uint_eq(cleave_dims_find_symbol(dims, "", 0), 2);
+  ck_assert_uint_eq(cleave_dims_symbol_of(dims, t), 1);
+  const cleave_dim_t none[] = {0,
+                               4,
+                               CLEAVE_DIM_UNKNOWN,
+                               INT64_MIN,
+                               cleave_dim_add(dims, n, 1),
+                               cleave_dim_multiply(dims, t, 2),
+                               cleave_dim_multiply(dims, n, t)};
+  for (size_t k = 0; k < sizeof none / sizeof *none; k++) {
+    ck_assert_uint_eq(cleave_dims_symbol_of(dims, none[k]), 2);
+  }
+  cleave_dims_destroy(dims);
+}
+
 UNIT_TEST(what_is_unknown_negative_or_too_large_is_unknown) {
   cleave_dims_t *dims = NULL;
   unit_ok(cleave_dims_create(&dims, e));
