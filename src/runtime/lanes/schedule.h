@@ -18,6 +18,7 @@ typedef struct cleave_unit {
   bool is_beside;  /* out: for most of its time another worker computes too */
   double start;    /* out */
   double end;
+  uint32_t next; /* out: the unit that its worker computes after it, or CLEAVE_INDEX_NONE */
 } cleave_unit_t;
 
 /* `units` in topological order. */

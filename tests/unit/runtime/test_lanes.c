@@ -181,6 +181,28 @@ UNIT_TEST(long_branches_go_to_different_workers_and_short_ones_stay) {
   }
 }
 
+/* A chain, which stays with one worker, and a second one beside it. */
+static void schedule_chains(int size) {
+  cleave_unit_t *units = calloc((size_t)size, sizeof *units);
+  uint32_t *before = calloc((size_t)size, sizeof *before);
+  for (int k = 0; k < size; k++) {
+    before[k] = k < 2 ? 0 : (uint32_t)k - 2;
+    units[k] = (cleave_unit_t){.ns = 1e3, .first_before = (uint32_t)k, .before_count = k < 2 ? 0 : 1};
+  }
+  unit_ok(cleave_schedule(units, (size_t)size, before, 3, e));
+  for (int k = 0; k < size; k++) {
+    ck_assert(units[k].is_beside);
+    ck_assert_uint_eq(units[k].worker, (uint32_t)k % 2);
+    ck_assert_uint_eq(units[k].next, k + 2 < size ? (uint32_t)k + 2 : CLEAVE_INDEX_NONE);
+  }
+  free(units);
+  free(before);
+}
+
+UNIT_TEST(work_grows_linearly_with_the_units) {
+  unit_is_linear(schedule_chains, 10000);
+}
+
 UNIT_TEST(work_on_devices_takes_no_worker) {
   cleave_unit_t units[] = {{.ns = 1e6, .is_elsewhere = true}, {.ns = 1e6}, {.ns = 1e6}};
   unit_ok(cleave_schedule(units, 3, NULL, 2, e));
