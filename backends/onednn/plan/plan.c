@@ -47,7 +47,8 @@ cleave_status_t onednn_plan_add_buffer(onednn_plan_t *plan, onednn_place_t place
                                           .bytes = bytes,
                                           .first_step = CLEAVE_INDEX_NONE,
                                           .last_step = 0,
-                                          .live_until = plan->kernel};
+                                          .live_until = plan->kernel,
+                                          .copy_of = CLEAVE_INDEX_NONE};
   return CLEAVE_OK;
 }
 

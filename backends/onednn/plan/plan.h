@@ -46,6 +46,8 @@ typedef struct onednn_buffer {
   const void *fill_context;
   bool is_kept;                      /* CONSTANT: `data` lies in the plan's image */
   const cleave_value_view_t *source; /* CONSTANT: of the model, that the content comes from; or NULL */
+  struct onednn_variant *variants;   /* copies of what it holds, the newest first */
+  uint32_t copy_of;                  /* the buffer that has it among its variants, or CLEAVE_INDEX_NONE */
 } onednn_buffer_t;
 
 typedef struct onednn_tensor {
@@ -144,8 +146,7 @@ typedef struct onednn_plan {
   uint32_t step_count;
   uint32_t step_capacity;
   onednn_making_t making; /* the primitives of the steps */
-  onednn_variant_t *variants;
-  uint32_t scratchpad; /* buffer all primitives share, alive throughout */
+  uint32_t scratchpad;    /* buffer all primitives share, alive throughout */
   onednn_store_t *store;
   kernel_texts_t *texts;
   size_t constant_bytes; /* of all constants of the region */

@@ -86,6 +86,24 @@ cleave_status_t onednn_plan_copy(onednn_plan_t *plan, const onednn_tensor_t *fro
   return onednn_plan_step(plan, description, arguments, 2, CLEAVE_INDEX_NONE, "reorder");
 }
 
+// The copy of a tensor in another layout, or NULL if there is none yet.
+static const onednn_variant_t *find_variant(const onednn_plan_t *plan, const onednn_tensor_t *tensor,
+                                            const onednn_layout_t *layout) {
+  const onednn_variant_t *variant = plan->buffers[tensor->buffer].variants;
+  while (variant != NULL &&
+         !(same_tensor(&variant->from, tensor) && onednn_layout_equal(&variant->to.layout, layout))) {
+    variant = variant->next;
+  }
+  return variant;
+}
+
+static void add_variant(onednn_plan_t *plan, onednn_variant_t *variant) {
+  onednn_buffer_t *from = &plan->buffers[variant->from.buffer];
+  variant->next = from->variants;
+  from->variants = variant;
+  plan->buffers[variant->to.buffer].copy_of = variant->from.buffer;
+}
+
 cleave_status_t onednn_plan_convert(onednn_plan_t *plan, const onednn_tensor_t *tensor,
                                     const onednn_layout_t *layout, onednn_tensor_t *out) {
   if (onednn_layout_equal(&tensor->layout, layout)) {
@@ -94,13 +112,12 @@ cleave_status_t onednn_plan_convert(onednn_plan_t *plan, const onednn_tensor_t *
     *out = same;
     return CLEAVE_OK;
   }
-  for (const onednn_variant_t *v = plan->variants; v != NULL; v = v->next) {
-    if (same_tensor(&v->from, tensor) && onednn_layout_equal(&v->to.layout, layout)) {
-      onednn_tensor_t same = v->to;
-      same.layout = *layout;
-      *out = same;
-      return CLEAVE_OK;
-    }
+  const onednn_variant_t *known = find_variant(plan, tensor, layout);
+  if (known != NULL) {
+    onednn_tensor_t same = known->to;
+    same.layout = *layout;
+    *out = same;
+    return CLEAVE_OK;
   }
   if (dequantizes(tensor, layout)) {
     onednn_tensor_t numbers;
@@ -123,8 +140,7 @@ cleave_status_t onednn_plan_convert(onednn_plan_t *plan, const onednn_tensor_t *
     ONEDNN_TRY(onednn_plan_copy(plan, tensor, &variant->to));
   }
   variant->to.quantization = tensor->quantization;
-  variant->next = plan->variants;
-  plan->variants = variant;
+  add_variant(plan, variant);
   *out = variant->to;
   return CLEAVE_OK;
 }
@@ -195,11 +211,10 @@ static cleave_status_t dequantize(onednn_plan_t *plan, const onednn_tensor_t *te
     ONEDNN_TRY(onednn_plan_plain(plan, tensor, &dense));
   }
   onednn_layout_t layout = onednn_layout_typed(&dense.layout, dnnl_f32);
-  for (const onednn_variant_t *v = plan->variants; v != NULL; v = v->next) {
-    if (same_tensor(&v->from, &dense) && onednn_layout_equal(&v->to.layout, &layout)) {
-      *out = v->to;
-      return CLEAVE_OK;
-    }
+  const onednn_variant_t *known = find_variant(plan, &dense, &layout);
+  if (known != NULL) {
+    *out = known->to;
+    return CLEAVE_OK;
   }
   onednn_variant_t *variant = kernel_arena_allocate(plan->arena, 1, sizeof(*variant));
   if (variant == NULL) {
@@ -220,8 +235,7 @@ static cleave_status_t dequantize(onednn_plan_t *plan, const onednn_tensor_t *te
                                  (const onednn_tensor_t *[]){&dense, &variant->to}, 2, CLEAVE_INDEX_NONE,
                                  "dequantize loop"));
   }
-  variant->next = plan->variants;
-  plan->variants = variant;
+  add_variant(plan, variant);
   *out = variant->to;
   return CLEAVE_OK;
 }
@@ -365,13 +379,17 @@ bool onednn_plan_is_free(const onednn_plan_t *plan, const onednn_tensor_t *tenso
 }
 
 void onednn_plan_overwrite(onednn_plan_t *plan, const onednn_tensor_t *tensor) {
-  onednn_variant_t **link = &plan->variants;
-  while (*link != NULL) {
-    if ((*link)->from.buffer == tensor->buffer || (*link)->to.buffer == tensor->buffer) {
-      *link = (*link)->next;
-    } else {
-      link = &(*link)->next;
-    }
+  onednn_buffer_t *buffer = &plan->buffers[tensor->buffer];
+  buffer->variants = NULL;
+  if (buffer->copy_of == CLEAVE_INDEX_NONE) {
+    return;
+  }
+  onednn_variant_t **link = &plan->buffers[buffer->copy_of].variants;
+  while (*link != NULL && (*link)->to.buffer != tensor->buffer) {
+    link = &(*link)->next;
+  }
+  if (*link != NULL) {
+    *link = (*link)->next;
   }
 }
 

@@ -2,6 +2,7 @@
 // What MXNet's oneDNN tests (test_conv_subgraph.py, test_fc_subgraph.py, float parts) ask of fusions, through
 // rules/onednn.lua: which operators end up in one kernel, and that nothing is fused where a second reader
 // looks in; in every case, negative ones too, the values are those of the unfused graph.
+#include "library_case.h"
 #include "rule_case.h"
 #include "unit.h"
 
@@ -395,6 +396,28 @@ UNIT_TEST(a_power_and_its_factor_are_a_chain_or_a_generated_kernel_if_that_saves
       "local p = g.Pow(x, g.constant(2.0))\n"
       "g.output('y', g.Mul(p, g.constant(3.0)))\ng.output('z', g.Softmax(p))",
       "");
+}
+
+/* ---- work ---- */
+
+static void compile_products(int size) {
+  static const float data[8 * 16] = {0};
+  char text[256];
+  (void)snprintf(text, sizeof text,
+                 "local y = g.input('x', 'float32', { 8, 16 })\n"
+                 "for k = 1, %d do y = g.Relu(g.MatMul(y, g.weight { 16, 16 })) end\n"
+                 "g.output('y', y)",
+                 size);
+  cleave_model_t *model = library_case_model(text);
+  cleave_plan_t *plan = NULL;
+  unit_ok(library_case_partition(model, ONEDNN, NULL, NULL, &plan, e));
+  cleave_session_destroy(library_case_session(model, plan, 2, (const int64_t[]){8, 16}, data, NULL));
+  cleave_plan_destroy(plan);
+  cleave_model_release(model);
+}
+
+UNIT_TEST(work_grows_linearly_with_the_constants_of_a_region) {
+  unit_is_linear(compile_products, 1200);
 }
 
 UNIT_SUITE("onednn rules")
