@@ -167,19 +167,16 @@ static int api_fields(lua_State *state) {
   if (lua_type(state, 1) != LUA_TUSERDATA) {
     return 1;
   }
-  lua_CFunction index = NULL;
+  const cleave_handle_field_t *fields = NULL;
   switch (handle->kind) {
-    case CLEAVE_HANDLE_NODE: index = cleave_node_handle_index; break;
-    case CLEAVE_HANDLE_VALUE: index = cleave_value_handle_index; break;
-    case CLEAVE_HANDLE_GRAPH: index = cleave_graph_handle_index; break;
+    case CLEAVE_HANDLE_NODE: fields = cleave_node_handle_fields; break;
+    case CLEAVE_HANDLE_VALUE: fields = cleave_value_handle_fields; break;
+    case CLEAVE_HANDLE_GRAPH: fields = cleave_graph_handle_fields; break;
     default: break;
   }
-  if (index != NULL) {
-    lua_pushcfunction(state, index);
-    lua_pushvalue(state, 1);
-    lua_pushlightuserdata(state, (void *)(uintptr_t)&cleave_handle_list_fields);
-    lua_call(state, 2, 1);
-    return 1;
+  for (lua_Integer k = 0; fields != NULL && fields[k].name != NULL; k++) {
+    lua_pushstring(state, fields[k].name);
+    lua_rawseti(state, -2, k + 1);
   }
   if (handle->kind == CLEAVE_HANDLE_ATTRIBUTES || handle->kind == CLEAVE_HANDLE_INPUTS ||
       handle->kind == CLEAVE_HANDLE_OUTPUTS) {

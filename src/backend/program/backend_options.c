@@ -62,14 +62,15 @@ cleave_status_t cleave_backend_device_of(const cleave_attribute_view_t *attribut
 cleave_status_t cleave_backend_check_option(const cleave_backend_handle_t *handle, const char *key,
                                             cleave_error_t *error) {
   const cleave_backend_t *backend = handle->backend;
+  for (uint32_t k = 0; k < backend->option_key_count; k++) {
+    if (strcmp(backend->option_keys[k], key) == 0) {
+      return CLEAVE_OK;
+    }
+  }
   cleave_text_t known = {0};
   cleave_nearest_t nearest = {0};
   cleave_nearest_offer(&nearest, key, "device");
   for (uint32_t k = 0; k < backend->option_key_count; k++) {
-    if (strcmp(backend->option_keys[k], key) == 0) {
-      cleave_text_deinit(&known);
-      return CLEAVE_OK;
-    }
     cleave_nearest_offer(&nearest, key, backend->option_keys[k]);
     cleave_text_format(&known, ", %s", backend->option_keys[k]);
   }

@@ -119,10 +119,6 @@ const cleave_handle_field_t cleave_graph_handle_fields[] = {
     {"node_count", push_graph_node_count, "integer", "how many nodes there are"},
     {NULL, NULL, NULL, NULL}};
 
-int cleave_graph_handle_index(lua_State *state) {
-  return cleave_handle_index(state, CLEAVE_HANDLE_GRAPH, cleave_graph_handle_fields);
-}
-
 /* ---- match ---- */
 
 static void push_match_nodes(lua_State *state, const cleave_handle_t *handle) {
@@ -139,7 +135,6 @@ int cleave_match_handle_index(lua_State *state) {
   const cleave_handle_t *handle = cleave_handle_check(state, 1, CLEAVE_HANDLE_MATCH);
   const cleave_match_t *match = cleave_script_of(state)->subject;
   const char *name = luaL_checkstring(state, 2);
-  cleave_nearest_t nearest = {0};
   for (uint32_t k = 0; k < match->pattern->label_count; k++) {
     if (strcmp(match->pattern->labels[k], name) == 0) {
       if (cleave_node_exists(match->label_nodes[k])) {
@@ -149,13 +144,17 @@ int cleave_match_handle_index(lua_State *state) {
       }
       return 1;
     }
+  }
+  const cleave_handle_field_t *field = cleave_handle_find_field(state);
+  if (field != NULL) {
+    field->push(state, handle);
+    return 1;
+  }
+  cleave_nearest_t nearest = {0};
+  for (uint32_t k = 0; k < match->pattern->label_count; k++) {
     cleave_nearest_offer(&nearest, name, match->pattern->labels[k]);
   }
-  for (const cleave_handle_field_t *field = cleave_match_handle_fields; field->name != NULL; field++) {
-    if (strcmp(field->name, name) == 0) {
-      field->push(state, handle);
-      return 1;
-    }
+  for (field = cleave_match_handle_fields; field->name != NULL; field++) {
     cleave_nearest_offer(&nearest, name, field->name);
   }
   return cleave_script_raise(state, "the pattern has no label '%s'%s", name, cleave_nearest_hint(&nearest));
@@ -207,7 +206,3 @@ const cleave_handle_field_t cleave_proposal_handle_fields[] = {
     {"rule", push_proposal_rule, "string", "the rule that proposes it"},
     {"backend", push_proposal_backend, "string", "that would run it"},
     {NULL, NULL, NULL, NULL}};
-
-int cleave_proposal_handle_index(lua_State *state) {
-  return cleave_handle_index(state, CLEAVE_HANDLE_PROPOSAL, cleave_proposal_handle_fields);
-}

@@ -46,6 +46,41 @@ void cleave_handles_forget(cleave_script_t *script) {
   script->seen.graph = 0;
 }
 
+/* ---- fields ---- */
+
+/* The metatable has fields by their names. Its other entries are no light userdata. */
+const cleave_handle_field_t *cleave_handle_find_field(lua_State *state) {
+  (void)lua_getmetatable(state, 1);
+  lua_pushvalue(state, 2);
+  const cleave_handle_field_t *field =
+      lua_rawget(state, -2) == LUA_TLIGHTUSERDATA ? lua_touserdata(state, -1) : NULL;
+  lua_pop(state, 2);
+  return field;
+}
+
+/* __index of a kind that has fields alone. Upvalues: kind, fields. */
+static int index_fields(lua_State *state) {
+  cleave_handle_kind_t kind = (cleave_handle_kind_t)lua_tointeger(state, lua_upvalueindex(1));
+  const cleave_handle_field_t *fields = lua_touserdata(state, lua_upvalueindex(2));
+  const cleave_handle_t *handle = cleave_handle_check(state, 1, kind);
+  if (lua_type(state, 2) != LUA_TSTRING) {
+    return cleave_script_raise(state, "a %s has named fields, found a %s as the name", KIND_NAMES[kind],
+                               luaL_typename(state, 2));
+  }
+  const cleave_handle_field_t *field = cleave_handle_find_field(state);
+  if (field != NULL) {
+    field->push(state, handle);
+    return 1;
+  }
+  const char *name = lua_tostring(state, 2);
+  cleave_nearest_t nearest = {0};
+  for (field = fields; field->name != NULL; field++) {
+    cleave_nearest_offer(&nearest, name, field->name);
+  }
+  return cleave_script_raise(state, "a %s has no field '%s'%s", KIND_NAMES[kind], name,
+                             cleave_nearest_hint(&nearest));
+}
+
 /* ---- metatables ---- */
 
 static int refuse_change(lua_State *state) {
@@ -79,8 +114,13 @@ static int handle_to_text(lua_State *state) {
   return 1;
 }
 
+/* Lua takes pointers without const. */
+static void push_pointer(lua_State *state, const void *pointer) {
+  lua_pushlightuserdata(state, (void *)(uintptr_t)pointer);
+}
+
 void cleave_handle_define(lua_State *state, cleave_handle_kind_t kind,
-                          const cleave_handle_functions_t *functions) {
+                          const cleave_handle_definition_t *definition) {
   if (lua_rawgetp(state, LUA_REGISTRYINDEX, &METATABLES_KEY) == LUA_TNIL) {
     lua_pop(state, 1);
     lua_newtable(state);
@@ -88,7 +128,14 @@ void cleave_handle_define(lua_State *state, cleave_handle_kind_t kind,
     lua_rawsetp(state, LUA_REGISTRYINDEX, &METATABLES_KEY);
   }
   lua_newtable(state);
-  lua_pushcfunction(state, functions->index);
+  for (const cleave_handle_field_t *field = definition->fields; field != NULL && field->name != NULL;
+       field++) {
+    push_pointer(state, field);
+    lua_setfield(state, -2, field->name);
+  }
+  lua_pushinteger(state, (lua_Integer)kind);
+  push_pointer(state, definition->fields);
+  lua_pushcclosure(state, definition->index != NULL ? definition->index : index_fields, 2);
   lua_setfield(state, -2, "__index");
   lua_pushcfunction(state, refuse_change);
   lua_setfield(state, -2, "__newindex");
@@ -96,12 +143,12 @@ void cleave_handle_define(lua_State *state, cleave_handle_kind_t kind,
   lua_setfield(state, -2, "__eq");
   lua_pushcfunction(state, handle_to_text);
   lua_setfield(state, -2, "__tostring");
-  if (functions->length != NULL) {
-    lua_pushcfunction(state, functions->length);
+  if (definition->length != NULL) {
+    lua_pushcfunction(state, definition->length);
     lua_setfield(state, -2, "__len");
   }
-  if (functions->content != NULL) {
-    lua_pushcfunction(state, functions->content);
+  if (definition->content != NULL) {
+    lua_pushcfunction(state, definition->content);
     lua_setfield(state, -2, CONTENT);
   }
   lua_pushstring(state, KIND_NAMES[kind]);
@@ -281,33 +328,4 @@ bool cleave_handle_less(lua_State *state, int a, int b) {
     return left->kind < right->kind;
   }
   return left->index < right->index;
-}
-
-const char cleave_handle_list_fields = 'f';
-
-int cleave_handle_index(lua_State *state, cleave_handle_kind_t kind, const cleave_handle_field_t *fields) {
-  const cleave_handle_t *handle = cleave_handle_check(state, 1, kind);
-  if (lua_type(state, 2) != LUA_TSTRING) {
-    if (lua_touserdata(state, 2) == &cleave_handle_list_fields) {
-      lua_newtable(state);
-      for (lua_Integer k = 0; fields[k].name != NULL; k++) {
-        lua_pushstring(state, fields[k].name);
-        lua_rawseti(state, -2, k + 1);
-      }
-      return 1;
-    }
-    return cleave_script_raise(state, "a %s has named fields, found a %s as the name", KIND_NAMES[kind],
-                               luaL_typename(state, 2));
-  }
-  const char *name = lua_tostring(state, 2);
-  cleave_nearest_t nearest = {0};
-  for (const cleave_handle_field_t *field = fields; field->name != NULL; field++) {
-    if (strcmp(field->name, name) == 0) {
-      field->push(state, handle);
-      return 1;
-    }
-    cleave_nearest_offer(&nearest, name, field->name);
-  }
-  return cleave_script_raise(state, "a %s has no field '%s'%s", KIND_NAMES[kind], name,
-                             cleave_nearest_hint(&nearest));
 }

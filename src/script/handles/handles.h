@@ -29,6 +29,15 @@ typedef struct cleave_handle {
   uint64_t serial; /* of the graph; of the call for MATCH and PROPOSAL */
 } cleave_handle_t;
 
+/* A field of a handle: pushes one value. Type (as LuaCATS writes it) and line are for the editor definitions
+ * and the tables of rules/README.md, which are made of these (meta.h). */
+typedef struct cleave_handle_field {
+  const char *name;
+  void (*push)(lua_State *state, const cleave_handle_t *handle);
+  const char *type;
+  const char *doc;
+} cleave_handle_field_t;
+
 /* Begins to use a graph: handles made for another one become stale. `subject` is the match or proposal of
  * this call, or NULL. Ends with cleave_handles_leave. */
 void cleave_handles_enter(cleave_script_t *script, const cleave_graph_t *graph, const void *subject);
@@ -40,16 +49,17 @@ void cleave_handle_forget_order(lua_State *state);
 
 /* handle_kinds.c: prepares an interpreter for handles of all kinds; once, before any is made. */
 void cleave_handles_register(lua_State *state);
-/* The functions of one kind. */
-typedef struct cleave_handle_functions {
-  lua_CFunction index;
-  lua_CFunction length;  /* NULL: it has none */
-  lua_CFunction content; /* (handle) -> a table of what `pairs` goes over; NULL: nothing */
-} cleave_handle_functions_t;
+/* What a kind has. */
+typedef struct cleave_handle_definition {
+  const cleave_handle_field_t *fields; /* NULL: none */
+  lua_CFunction index;                 /* NULL: it has fields alone */
+  lua_CFunction length;                /* NULL: it has none */
+  lua_CFunction content;               /* (handle) -> a table of what `pairs` goes over; NULL: nothing */
+} cleave_handle_definition_t;
 
 /* Makes the metatable of one kind. */
 void cleave_handle_define(lua_State *state, cleave_handle_kind_t kind,
-                          const cleave_handle_functions_t *functions);
+                          const cleave_handle_definition_t *definition);
 /* The metatable of a kind, the same for all handles of an interpreter. */
 void cleave_handle_push_metatable(lua_State *state, cleave_handle_kind_t kind);
 
@@ -77,15 +87,6 @@ bool cleave_handle_is_removed(lua_State *state, const cleave_handle_t *handle);
 /* For sorting keys of tables. */
 bool cleave_handle_less(lua_State *state, int a, int b);
 
-/* A field of a handle: pushes one value. Type (as LuaCATS writes it) and line are for the editor definitions
- * and the tables of rules/README.md, which are made of these (meta.h). */
-typedef struct cleave_handle_field {
-  const char *name;
-  void (*push)(lua_State *state, const cleave_handle_t *handle);
-  const char *type;
-  const char *doc;
-} cleave_handle_field_t;
-
 /* The fields of the kinds, in the files that own them; each ends in a NULL name. */
 extern const cleave_handle_field_t cleave_node_handle_fields[];
 extern const cleave_handle_field_t cleave_value_handle_fields[];
@@ -93,13 +94,9 @@ extern const cleave_handle_field_t cleave_graph_handle_fields[];
 extern const cleave_handle_field_t cleave_match_handle_fields[]; /* besides the labels */
 extern const cleave_handle_field_t cleave_proposal_handle_fields[];
 
-/* __index over a table of fields; raises with a hint if there is no such field. */
-int cleave_handle_index(lua_State *state, cleave_handle_kind_t kind, const cleave_handle_field_t *fields);
-/* Its address, as a light userdata, is the key under which a handle gives a list of its fields' names: for
- * completion. Scripts cannot make one. */
-extern const char cleave_handle_list_fields;
-/* __index of the kinds. */
-int cleave_node_handle_index(lua_State *state);
+/* The field of the handle at 1 that the string at 2 names, or NULL. */
+const cleave_handle_field_t *cleave_handle_find_field(lua_State *state);
+/* __index of the kinds that have more than fields. */
 int cleave_attributes_handle_index(lua_State *state);
 int cleave_attributes_handle_content(lua_State *state);
 int cleave_inputs_handle_index(lua_State *state);
@@ -108,10 +105,7 @@ int cleave_inputs_handle_content(lua_State *state);
 int cleave_outputs_handle_index(lua_State *state);
 int cleave_outputs_handle_length(lua_State *state);
 int cleave_outputs_handle_content(lua_State *state);
-int cleave_value_handle_index(lua_State *state);
-int cleave_graph_handle_index(lua_State *state);
 int cleave_match_handle_index(lua_State *state);
-int cleave_proposal_handle_index(lua_State *state);
 
 /* A number; nil if it is negative: not known. */
 void cleave_handle_push_amount(lua_State *state, double amount);

@@ -160,10 +160,6 @@ const cleave_handle_field_t cleave_node_handle_fields[] = {
     {"domain", push_domain, "string", "of the operator; \"\" is ONNX's own"},
     {NULL, NULL, NULL, NULL}};
 
-int cleave_node_handle_index(lua_State *state) {
-  return cleave_handle_index(state, CLEAVE_HANDLE_NODE, cleave_node_handle_fields);
-}
-
 /* The attributes that the node carries itself. */
 int cleave_attributes_handle_content(lua_State *state) {
   const cleave_handle_t *handle = cleave_handle_check(state, 1, CLEAVE_HANDLE_ATTRIBUTES);

@@ -215,7 +215,3 @@ const cleave_handle_field_t cleave_value_handle_fields[] = {
      "content of a constant of at most 4096 elements"},
     {"index", push_index, "integer", "number in the graph"},
     {NULL, NULL, NULL, NULL}};
-
-int cleave_value_handle_index(lua_State *state) {
-  return cleave_handle_index(state, CLEAVE_HANDLE_VALUE, cleave_value_handle_fields);
-}
