@@ -22,16 +22,15 @@ void cleave_value_print(const cleave_graph_t *graph, cleave_value_t value, cleav
 
 void cleave_value_type_print(const cleave_graph_t *graph, cleave_value_t value, cleave_text_t *text) {
   const cleave_value_record_t *record = cleave_graph_value(graph, value);
-  cleave_text_add(text, cleave_dtype_name((cleave_dtype_t)record->dtype));
-  cleave_shape_print(graph->dims, record->rank, record->dims, text);
+  cleave_type_print(graph->dims, (cleave_dtype_t)record->dtype, record->rank, record->dims, text);
 }
 
 void cleave_attribute_print(const cleave_attribute_t *attribute, cleave_text_t *text) {
   bool is_list = cleave_attribute_is_list(attribute);
   uint32_t count = cleave_attribute_item_count(attribute);
   if (attribute->kind == CLEAVE_ATTRIBUTE_TENSOR) {
-    cleave_text_add(text, cleave_dtype_name(attribute->held->dtype));
-    cleave_shape_print(NULL, attribute->held->rank, attribute->held->dims, text);
+    const cleave_tensor_t *tensor = attribute->held;
+    cleave_type_print(NULL, tensor->dtype, tensor->rank, tensor->dims, text);
   }
   cleave_text_add(text, is_list ? "[" : "");
   for (uint32_t k = 0; k < count && k < MAX_ELEMENTS; k++) {

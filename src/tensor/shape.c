@@ -16,6 +16,12 @@ void cleave_shape_print(const cleave_dims_t *dims, int32_t rank, const cleave_di
   cleave_text_add(text, "]");
 }
 
+void cleave_type_print(const cleave_dims_t *dims, cleave_dtype_t dtype, int32_t rank,
+                       const cleave_dim_t *shape, cleave_text_t *text) {
+  cleave_text_add(text, cleave_dtype_name(dtype));
+  cleave_shape_print(dims, rank <= CLEAVE_MAX_RANK ? rank : -1, shape, text);
+}
+
 bool cleave_shape_element_count(int32_t rank, const cleave_dim_t *shape, int64_t *out_count) {
   int64_t count = 1;
   bool has_zero = false;

@@ -10,6 +10,7 @@
 #define CLEAVE_TENSOR_SHAPE_H
 
 #include "base/text.h"
+#include "tensor/dtype.h"
 
 typedef int64_t cleave_dim_t;
 #define CLEAVE_DIM_UNKNOWN ((cleave_dim_t)-1)
@@ -59,6 +60,10 @@ void cleave_dim_print(const cleave_dims_t *dims, cleave_dim_t dim, cleave_text_t
 /* "[1, 3, N, 224]"; rank -1: "[...]". `dims` may be NULL if no dimension is symbolic. */
 void cleave_shape_print(const cleave_dims_t *dims, int32_t rank, const cleave_dim_t *shape,
                         cleave_text_t *text);
+
+/* "float32[1, 3, N, 224]". A rank that no tensor has is printed like -1. */
+void cleave_type_print(const cleave_dims_t *dims, cleave_dtype_t dtype, int32_t rank,
+                       const cleave_dim_t *shape, cleave_text_t *text);
 
 /* Product of known dims, checked: false if one is not known, or if it overflows int64. */
 bool cleave_shape_element_count(int32_t rank, const cleave_dim_t *shape, int64_t *out_count);

@@ -7,11 +7,6 @@
 
 // ---- messages ----
 
-static void print_type(cleave_text_t *text, cleave_dtype_t dtype, int32_t rank, const int64_t *dims) {
-  cleave_text_add(text, cleave_dtype_name(dtype));
-  cleave_shape_print(NULL, rank, dims, text);
-}
-
 static cleave_status_t fail_missing(const cleave_samples_t *samples, const char *what, const char *name,
                                     cleave_error_t *error) {
   cleave_text_t text = {0};
@@ -26,9 +21,9 @@ static cleave_status_t fail_missing(const cleave_samples_t *samples, const char 
 static cleave_status_t fail_fit(const cleave_samples_t *samples, const cleave_train_feed_t *feed,
                                 const cleave_port_t *port, cleave_error_t *error) {
   cleave_text_t text = {0};
-  print_type(&text, port->tensor.dtype, port->tensor.rank, port->tensor.dims);
+  cleave_type_print(NULL, port->tensor.dtype, port->tensor.rank, port->tensor.dims, &text);
   cleave_text_format(&text, ", and the array '%.100s' is ", feed->name);
-  print_type(&text, feed->array->dtype, feed->array->rank, feed->array->dims);
+  cleave_type_print(NULL, feed->array->dtype, feed->array->rank, feed->array->dims, &text);
   cleave_status_t status =
       cleave_error_set_at(error, CLEAVE_ERROR_SHAPE, samples->path, 0,
                           "input '%.100s' is %s: they do not fit for minibatches of %lld samples", port->name,
@@ -190,9 +185,9 @@ cleave_status_t cleave_train_feeds_for(const cleave_train_feeds_t *feeds, const 
     }
     if (!fits) {
       cleave_text_t text = {0};
-      print_type(&text, array->dtype, array->rank, array->dims);
+      cleave_type_print(NULL, array->dtype, array->rank, array->dims, &text);
       cleave_text_add(&text, ", and that of the training samples is ");
-      print_type(&text, from->array->dtype, from->array->rank, from->array->dims);
+      cleave_type_print(NULL, from->array->dtype, from->array->rank, from->array->dims, &text);
       cleave_status_t status =
           cleave_error_set_at(error, CLEAVE_ERROR_SHAPE, samples->path, 0, "array '%.100s' is %s", from->name,
                               cleave_text_get(&text));

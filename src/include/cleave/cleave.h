@@ -131,7 +131,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_model_bind(cleave_model_t *model,
  * counted. The port's tensor has data, which may be unaligned, and stays as long as the model. Of a bound
  * model: the constants of the model that was bound. */
 uint32_t cleave_model_constant_count(const cleave_model_t *model);
-/* CLEAVE_ERROR_INVALID_ARGUMENT beyond the last. Takes time for looking through the model. */
+/* CLEAVE_ERROR_INVALID_ARGUMENT beyond the last. */
 CLEAVE_MUST_USE cleave_status_t cleave_model_constant(const cleave_model_t *model, uint32_t index,
                                                       cleave_port_t *out_port, cleave_error_t *error);
 

@@ -3,6 +3,7 @@
 // type of a value that replaces another one must fit; types that depend on a changed input or attribute are
 // inferred when the series of changes ends.
 
+#include "graph/print.h"
 #include "partition/rewrite/editor.h"
 
 static cleave_status_t refuse(cleave_error_t *error, const char *what, uint32_t index) {
@@ -36,12 +37,6 @@ static cleave_status_t note_changed(cleave_editor_t *editor, cleave_node_t node,
 
 // ---- types ----
 
-static void print_type(const cleave_graph_t *graph, const cleave_value_record_t *record,
-                       cleave_text_t *text) {
-  cleave_text_add(text, cleave_dtype_name((cleave_dtype_t)record->dtype));
-  cleave_shape_print(graph->dims, record->rank, record->dims, text);
-}
-
 cleave_status_t cleave_editor_check_fit(const cleave_editor_t *editor, cleave_value_t from, cleave_value_t to,
                                         cleave_error_t *error) {
   const cleave_graph_t *graph = editor->graph;
@@ -59,9 +54,9 @@ cleave_status_t cleave_editor_check_fit(const cleave_editor_t *editor, cleave_va
   }
   cleave_text_t text = {0};
   cleave_text_format(&text, "value '%.100s' is ", cleave_value_name(graph, from));
-  print_type(graph, old, &text);
+  cleave_value_type_print(graph, from, &text);
   cleave_text_add(&text, ", its replacement is ");
-  print_type(graph, new, &text);
+  cleave_value_type_print(graph, to, &text);
   cleave_status_t status = cleave_text_check(&text, error);
   CLEAVE_THEN(status, cleave_error_set(error, CLEAVE_ERROR_SHAPE, "%s", cleave_text_get(&text)));
   cleave_text_deinit(&text);

@@ -38,6 +38,27 @@ cleave_status_t cleave_model_wrap_take(cleave_context_t *context, cleave_graph_t
   return CLEAVE_OK;
 }
 
+static bool is_listed(const cleave_graph_t *graph, uint32_t value) {
+  const cleave_value_record_t *record = &graph->values.items[value];
+  return record->tensor != NULL && !record->is_removed && record->name != CLEAVE_STRING_EMPTY.index;
+}
+
+cleave_status_t cleave_model_list_constants(cleave_model_t *model, cleave_error_t *error) {
+  const cleave_graph_t *graph = model->unfolded != NULL ? model->unfolded : model->graph;
+  uint32_t count = 0;
+  for (uint32_t k = 0; k < cleave_graph_value_bound(graph); k++) {
+    count += is_listed(graph, k);
+  }
+  model->constants = cleave_arena_allocate(&model->arena, count, sizeof *model->constants);
+  CLEAVE_TRY_MEMORY(model->constants, error);
+  for (uint32_t k = 0; k < cleave_graph_value_bound(graph); k++) {
+    if (is_listed(graph, k)) {
+      model->constants[model->constant_count++] = k;
+    }
+  }
+  return CLEAVE_OK;
+}
+
 cleave_status_t cleave_model_create_take(cleave_graph_t *graph, cleave_model_t **out_model,
                                          cleave_error_t *error) {
   cleave_model_t *model = NULL;
@@ -58,6 +79,7 @@ cleave_status_t cleave_model_create_take(cleave_graph_t *graph, cleave_model_t *
     cleave_graph_destroy(model->unfolded);
     model->unfolded = NULL;
   }
+  CLEAVE_TRY_OR(cleave_model_list_constants(model, error), cleave_model_release(model));
   *out_model = model;
   return CLEAVE_OK;
 }

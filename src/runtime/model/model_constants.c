@@ -42,87 +42,89 @@ static const cleave_graph_t *source_graph(const cleave_model_t *model) {
 
 /* ---- listing ---- */
 
-static bool is_listed(const cleave_graph_t *graph, uint32_t value) {
-  const cleave_value_record_t *record = &graph->values.items[value];
-  return record->tensor != NULL && !record->is_removed && record->name != CLEAVE_STRING_EMPTY.index;
-}
-
 uint32_t cleave_model_constant_count(const cleave_model_t *model) {
-  const cleave_graph_t *graph = source_graph(model);
-  uint32_t count = 0;
-  for (uint32_t k = 0; k < cleave_graph_value_bound(graph); k++) {
-    count += is_listed(graph, k) ? 1 : 0;
-  }
-  return count;
+  return find_root(model)->constant_count;
 }
 
 cleave_status_t cleave_model_constant(const cleave_model_t *model, uint32_t index, cleave_port_t *out_port,
                                       cleave_error_t *error) {
   const cleave_graph_t *graph = source_graph(model);
-  uint32_t seen = 0;
-  for (uint32_t k = 0; k < cleave_graph_value_bound(graph); k++) {
-    if (is_listed(graph, k) && seen++ == index) {
-      const cleave_port_t port = {.name = cleave_value_name(graph, (cleave_value_t){k}),
-                                  .tensor = cleave_tensor_view(graph->values.items[k].tensor)};
-      CLEAVE_TRY(CLEAVE_SIZED_CHECK(cleave_port_t, out_port, error));
-      CLEAVE_SIZED_OUT(cleave_port_t, &port, out_port);
-      return CLEAVE_OK;
-    }
+  const cleave_model_t *root = find_root(model);
+  if (index >= root->constant_count) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "constant %u: the model has %u constants",
+                            (unsigned)index, (unsigned)root->constant_count);
   }
-  return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "constant %u: the model has %u constants",
-                          (unsigned)index, (unsigned)seen);
+  cleave_value_t value = {root->constants[index]};
+  *out_port = (cleave_port_t){.size = sizeof *out_port,
+                              .name = cleave_value_name(graph, value),
+                              .tensor = cleave_tensor_view(cleave_graph_value(graph, value)->tensor)};
+  return CLEAVE_OK;
 }
 
 /* ---- what is asked for ---- */
 
-static cleave_status_t find_constant(const cleave_graph_t *graph, const char *name, cleave_value_t *out_value,
-                                     cleave_error_t *error) {
-  cleave_string_t string = cleave_strings_find(&graph->strings, name, strlen(name));
-  uint32_t count = 0;
-  bool is_value = false;
-  for (uint32_t k = 0; k < cleave_graph_value_bound(graph) && name[0] != '\0'; k++) {
-    if (graph->values.items[k].name == string.index && !graph->values.items[k].is_removed) {
-      is_value = true;
-      if (is_listed(graph, k)) {
-        *out_value = (cleave_value_t){k};
-        count++;
-      }
-    }
-  }
-  if (count == 1) {
-    return CLEAVE_OK;
-  }
-  if (count > 1) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "constant '%.100s': %u constants of the model have this name; give them names of "
-                            "their own in the file",
-                            name, (unsigned)count);
-  }
-  if (is_value) {
-    return cleave_error_set(
-        error, CLEAVE_ERROR_INVALID_ARGUMENT,
-        "constant '%.100s': the model computes this value, or takes it as an input: it is not a "
-        "constant",
-        name);
-  }
-  cleave_nearest_t nearest = {0};
+/* What has a name. */
+typedef struct named {
+  uint32_t constant;       /* the last one of that name */
+  uint32_t constant_count; /* with that name */
+  bool is_value;           /* something has the name, constant or not */
+  bool is_given;           /* the request has it */
+} named_t;
+
+/* By the number of the name among the graph's strings. */
+static cleave_status_t list_names(const cleave_model_t *root, const cleave_graph_t *graph,
+                                  named_t **out_names, cleave_error_t *error) {
+  named_t *names = cleave_allocate_zeroed((size_t)graph->strings.count + 1, sizeof *names);
+  CLEAVE_TRY_MEMORY(names, error);
   for (uint32_t k = 0; k < cleave_graph_value_bound(graph); k++) {
-    if (is_listed(graph, k)) {
-      cleave_nearest_offer(&nearest, name, cleave_value_name(graph, (cleave_value_t){k}));
-    }
+    names[graph->values.items[k].name].is_value |= !graph->values.items[k].is_removed;
+  }
+  for (uint32_t k = 0; k < root->constant_count; k++) {
+    named_t *named = &names[graph->values.items[root->constants[k]].name];
+    named->constant = root->constants[k];
+    named->constant_count++;
+  }
+  *out_names = names;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t fail_unknown(const cleave_model_t *root, const cleave_graph_t *graph, const char *name,
+                                    cleave_error_t *error) {
+  cleave_nearest_t nearest = {0};
+  for (uint32_t k = 0; k < root->constant_count; k++) {
+    cleave_nearest_offer(&nearest, name, cleave_value_name(graph, (cleave_value_t){root->constants[k]}));
   }
   return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                           "constant '%.100s': the model has no constant of this name%s", name,
                           cleave_nearest_hint(&nearest));
 }
 
-static void print_type(cleave_text_t *text, cleave_dtype_t dtype, int32_t rank, const int64_t *dims) {
-  cleave_text_add(text, cleave_dtype_name(dtype));
-  cleave_text_add(text, "[");
-  for (int32_t d = 0; d < rank; d++) {
-    cleave_text_format(text, d == 0 ? "%lld" : ", %lld", (long long)dims[d]);
+static cleave_status_t find_constant(const cleave_model_t *root, const cleave_graph_t *graph, named_t *names,
+                                     const char *name, cleave_value_t *out_value, cleave_error_t *error) {
+  cleave_string_t string = cleave_strings_find(&graph->strings, name, strlen(name));
+  if (name[0] == '\0' || string.index >= graph->strings.count || !names[string.index].is_value) {
+    return fail_unknown(root, graph, name, error);
   }
-  cleave_text_add(text, "]");
+  named_t *named = &names[string.index];
+  if (named->is_given) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "constant '%.100s' is given twice", name);
+  }
+  if (named->constant_count > 1) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "constant '%.100s': %u constants of the model have this name; give them names of "
+                            "their own in the file",
+                            name, (unsigned)named->constant_count);
+  }
+  if (named->constant_count == 0) {
+    return cleave_error_set(
+        error, CLEAVE_ERROR_INVALID_ARGUMENT,
+        "constant '%.100s': the model computes this value, or takes it as an input: it is not a "
+        "constant",
+        name);
+  }
+  named->is_given = true;
+  *out_value = (cleave_value_t){named->constant};
+  return CLEAVE_OK;
 }
 
 static cleave_status_t check_type(const char *name, const cleave_tensor_t *old,
@@ -134,9 +136,9 @@ static cleave_status_t check_type(const char *name, const cleave_tensor_t *old,
   if (!same) {
     cleave_text_t text = {0};
     cleave_text_format(&text, "constant '%.100s': expected ", name);
-    print_type(&text, old->dtype, old->rank, old->dims);
+    cleave_type_print(NULL, old->dtype, old->rank, old->dims, &text);
     cleave_text_add(&text, ", found ");
-    print_type(&text, new->dtype, new->rank < CLEAVE_MAX_RANK ? new->rank : 0, new->dims);
+    cleave_type_print(NULL, new->dtype, new->rank, new->dims, &text);
     cleave_status_t status = cleave_text_check(&text, error);
     CLEAVE_THEN(status, cleave_error_set(error, CLEAVE_ERROR_SHAPE, "%s", cleave_text_get(&text)));
     cleave_text_deinit(&text);
@@ -178,43 +180,43 @@ static void replacements_deinit(replacements_t *list) {
   cleave_free(list->items);
 }
 
-static bool is_named_twice(const char *const *names, size_t index) {
-  for (size_t k = 0; k < index; k++) {
-    if (strcmp(names[k], names[index]) == 0) {
-      return true;
-    }
+static cleave_status_t read_one(const cleave_graph_t *graph, const char *name, cleave_value_t value,
+                                const cleave_tensor_view_t *tensor, replacements_t *list,
+                                cleave_error_t *error) {
+  cleave_tensor_t *old = cleave_graph_value(graph, value)->tensor;
+  cleave_tensor_t *new = NULL;
+  CLEAVE_TRY(check_type(name, old, tensor, error));
+  CLEAVE_TRY(copy_view(tensor, &new, error));
+  if (cleave_tensor_is_same(old, new)) {
+    cleave_tensor_release(new);
+  } else {
+    list->items[list->count++] = (replacement_t){name, value, new};
   }
-  return false;
+  return CLEAVE_OK;
 }
 
 /* Everything that can be wrong with the request itself is found here. */
-static cleave_status_t read_request(const cleave_graph_t *graph, const char *const *names,
+static cleave_status_t read_request(const cleave_model_t *model, const char *const *names,
                                     const cleave_tensor_view_t *const *tensors, size_t count,
                                     replacements_t *list, cleave_error_t *error) {
+  const cleave_model_t *root = find_root(model);
+  const cleave_graph_t *graph = source_graph(model);
+  named_t *known = NULL;
   list->items = cleave_allocate_zeroed(count, sizeof *list->items);
   CLEAVE_TRY_MEMORY(list->items, error);
-  for (size_t k = 0; k < count; k++) {
+  CLEAVE_TRY(list_names(root, graph, &known, error));
+  cleave_status_t status = CLEAVE_OK;
+  for (size_t k = 0; status == CLEAVE_OK && k < count; k++) {
     cleave_value_t value = CLEAVE_VALUE_NONE;
     if (names[k] == NULL || tensors[k] == NULL) {
-      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "constant %zu has no name or no tensor",
-                              k);
+      status =
+          cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "constant %zu has no name or no tensor", k);
     }
-    if (is_named_twice(names, k)) {
-      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "constant '%.100s' is given twice",
-                              names[k]);
-    }
-    CLEAVE_TRY(find_constant(graph, names[k], &value, error));
-    cleave_tensor_t *old = cleave_graph_value(graph, value)->tensor;
-    cleave_tensor_t *new = NULL;
-    CLEAVE_TRY(check_type(names[k], old, tensors[k], error));
-    CLEAVE_TRY(copy_view(tensors[k], &new, error));
-    if (cleave_tensor_is_same(old, new)) {
-      cleave_tensor_release(new);
-    } else {
-      list->items[list->count++] = (replacement_t){names[k], value, new};
-    }
+    CLEAVE_THEN(status, find_constant(root, graph, known, names[k], &value, error));
+    CLEAVE_THEN(status, read_one(graph, names[k], value, tensors[k], list, error));
   }
-  return CLEAVE_OK;
+  cleave_free(known);
+  return status;
 }
 
 /* ---- the new model ---- */
@@ -272,6 +274,7 @@ static cleave_status_t make_model(cleave_model_t *old, const replacement_t *item
     model->texts = cleave_model_retain(old->texts != NULL ? old->texts : old);
     model->dead_count = old->dead_count;
     status = fill_model(old, items, count, model, error);
+    CLEAVE_THEN(status, cleave_model_list_constants(model, error));
   } else {
     cleave_model_t *origin = NULL;
     cleave_error_t cause = CLEAVE_ERROR_INIT;
@@ -306,7 +309,7 @@ cleave_status_t cleave_model_set_constants(cleave_model_t *model, const char *co
   *out_model = NULL;
   CLEAVE_TRY(cleave_list_check("names", names, count, error));
   CLEAVE_TRY(cleave_list_check("tensors", tensors, count, error));
-  cleave_status_t status = read_request(source_graph(model), names, tensors, count, &list, error);
+  cleave_status_t status = read_request(model, names, tensors, count, &list, error);
   if (status == CLEAVE_OK && list.count == 0) {
     *out_model = cleave_model_retain(model);
   } else if (status == CLEAVE_OK) {

@@ -16,6 +16,8 @@ struct cleave_model {
   /* The graph before anything was folded: what constants are set in. NULL: `graph` is it. Of a bound model:
    * the origin's. */
   cleave_graph_t *unfolded;
+  uint32_t *constants; /* cleave_model_constant: values of the graph that has those of the file */
+  uint32_t constant_count;
   size_t dead_count;      /* cleave_model_dead_count */
   cleave_model_t *texts;  /* retained: whose graph has the texts and lists that the graphs share; NULL: own */
   cleave_model_t *origin; /* retained: a bound model's graph is a copy of its graph; NULL: not bound */
@@ -31,5 +33,8 @@ struct cleave_model {
 /* A model of a context and of a graph, which it takes over, also when it fails; the graph may come later. */
 CLEAVE_STATUS cleave_model_wrap_take(cleave_context_t *context, cleave_graph_t *graph,
                                      cleave_model_t **out_model, cleave_error_t *error);
+
+/* Lists the constants of a model that is not bound, once its graphs are there. */
+CLEAVE_STATUS cleave_model_list_constants(cleave_model_t *model, cleave_error_t *error);
 
 #endif /* CLEAVE_RUNTIME_MODEL_MODEL_INTERNAL_H */

@@ -197,12 +197,9 @@ static cleave_status_t fail_type(const cleave_session_t *session, uint32_t index
                                  const cleave_tensor_view_t *expected, const cleave_tensor_view_t *found,
                                  cleave_error_t *error) {
   cleave_text_t text = {0};
-  cleave_text_add(&text, cleave_dtype_name(expected->dtype));
-  cleave_shape_print(NULL, expected->rank, expected->dims, &text);
-  cleave_text_format(&text, ", the memory that is given is for %s", cleave_dtype_name(found->dtype));
-  if (found->rank >= 0 && found->rank <= CLEAVE_MAX_RANK) {
-    cleave_shape_print(NULL, found->rank, found->dims, &text);
-  }
+  cleave_type_print(NULL, expected->dtype, expected->rank, expected->dims, &text);
+  cleave_text_add(&text, ", the memory that is given is for ");
+  cleave_type_print(NULL, found->dtype, found->rank, found->dims, &text);
   cleave_status_t status =
       cleave_error_set(error, CLEAVE_ERROR_SHAPE, "output %u is %s", (unsigned)index, cleave_text_get(&text));
   cleave_text_deinit(&text);

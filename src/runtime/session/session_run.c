@@ -22,12 +22,9 @@ static cleave_status_t fail_input_type(const cleave_session_t *session, uint32_t
                                        const cleave_tensor_view_t *expected,
                                        const cleave_tensor_view_t *found, cleave_error_t *error) {
   cleave_text_t text = {0};
-  cleave_text_add(&text, cleave_dtype_name(expected->dtype));
-  cleave_shape_print(NULL, expected->rank, expected->dims, &text);
-  cleave_text_format(&text, ", found %s", cleave_dtype_name(found->dtype));
-  if (found->rank >= 0 && found->rank <= CLEAVE_MAX_RANK) {
-    cleave_shape_print(NULL, found->rank, found->dims, &text);
-  }
+  cleave_type_print(NULL, expected->dtype, expected->rank, expected->dims, &text);
+  cleave_text_add(&text, ", found ");
+  cleave_type_print(NULL, found->dtype, found->rank, found->dims, &text);
   cleave_status_t status =
       cleave_error_set(error, CLEAVE_ERROR_SHAPE, "input '%s' (number %u): expected %s",
                        cleave_value_name(session->graph, session->graph->inputs.items[index]),

@@ -77,10 +77,9 @@ static cleave_status_t check(const cleave_session_t *session, uint32_t output, u
     return CLEAVE_OK;
   }
   cleave_text_t text = {0};
-  cleave_text_add(&text, cleave_dtype_name(slot->view.dtype));
-  cleave_shape_print(NULL, slot->view.rank, slot->dims, &text);
-  cleave_text_format(&text, ", the input %s", cleave_dtype_name(from->view.dtype));
-  cleave_shape_print(NULL, from->view.rank, from->dims, &text);
+  cleave_type_print(NULL, slot->view.dtype, slot->view.rank, slot->dims, &text);
+  cleave_text_add(&text, ", the input ");
+  cleave_type_print(NULL, from->view.dtype, from->view.rank, from->dims, &text);
   cleave_status_t status =
       cleave_error_set(error, CLEAVE_ERROR_SHAPE, "output %u cannot feed input %u: it is %s",
                        (unsigned)output, (unsigned)input, cleave_text_get(&text));

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "graph/print.h"
 #include "ops/ops.h"
 #include "runtime/model/model_gradient.h"
 #include "train/nodes/build.h"
@@ -27,14 +28,12 @@ cleave_train_loss_t cleave_train_loss_of(const cleave_train_options_t *options) 
 /* "array 'labels' int64[8, 3] does not fit scores float32[8, 10]: expected ..." */
 static cleave_status_t fail_shape(const cleave_graph_t *graph, const cleave_train_loss_t *loss,
                                   const cleave_tensor_view_t *target, cleave_error_t *error) {
-  const cleave_value_record_t *scores = cleave_graph_value(graph, loss->scores);
   cleave_text_t text = {0};
-  cleave_text_format(&text, "array '%s' is %s", loss->array, cleave_dtype_name(target->dtype));
-  cleave_shape_print(NULL, target->rank, target->dims, &text);
-  cleave_text_format(&text, " in a minibatch, and the scores '%.100s' are %s",
-                     cleave_value_name(graph, loss->scores),
-                     cleave_dtype_name((cleave_dtype_t)scores->dtype));
-  cleave_shape_print(graph->dims, scores->rank, scores->dims, &text);
+  cleave_text_format(&text, "array '%s' is ", loss->array);
+  cleave_type_print(NULL, target->dtype, target->rank, target->dims, &text);
+  cleave_text_format(&text, " in a minibatch, and the scores '%.100s' are ",
+                     cleave_value_name(graph, loss->scores));
+  cleave_value_type_print(graph, loss->scores, &text);
   cleave_text_add(&text, loss->kind == CLEAVE_TRAIN_LOSS_MSE
                              ? ": expected the same shape"
                              : ": expected integers of the same shape without the dimension of the classes");

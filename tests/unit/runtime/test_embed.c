@@ -2,6 +2,7 @@
 // The embedding API, as a program of its own would use it: cleave/cleave.h alone, but for making the model
 // file and for making allocations fail.
 #include "formats/onnx/onnx.h"
+#include "library_case.h"
 #include "session_case.h"
 #include "unit.h"
 
@@ -396,6 +397,42 @@ UNIT_TEST(rule_files_that_are_wrong_are_refused_without_a_model) {
                              &files, e),
       CLEAVE_ERROR_UNSUPPORTED, "backend 'nobody' is unknown");
   ck_assert_ptr_null(files);
+}
+
+/* A model of so many constants, all of which change. */
+static void change_all(int size) {
+  static const float nine = 9.0F;
+  char text[256];
+  (void)snprintf(text, sizeof text,
+                 "local y = g.input('x', 'float32', {})\n"
+                 "for k = 1, %d do y = y + g.constant(k, 'float32', 'c' .. k) end\n"
+                 "g.output('y', y)",
+                 size);
+  cleave_model_t *model = library_case_model(text);
+  cleave_model_t *changed = NULL;
+  const char **names = calloc((size_t)size, sizeof *names);
+  const cleave_tensor_view_t **views = calloc((size_t)size, sizeof *views);
+  cleave_tensor_view_t view = {.size = sizeof view, .dtype = CLEAVE_DTYPE_F32, .data = &nine};
+  ck_assert_int_eq((int)cleave_model_constant_count(model), size);
+  for (int k = 0; k < size; k++) {
+    cleave_port_t port = {0};
+    unit_ok(cleave_model_constant(model, (uint32_t)k, &port, e));
+    names[k] = port.name;
+    views[k] = &view;
+  }
+  unit_ok(cleave_model_set_constants(model, names, views, (size_t)size, &changed, e));
+  cleave_port_t port = {0};
+  unit_ok(cleave_model_constant(changed, (uint32_t)size - 1, &port, e));
+  ck_assert_str_eq(port.name, names[size - 1]);
+  ck_assert_float_eq(*(const float *)port.tensor.data, nine);
+  cleave_model_release(changed);
+  cleave_model_release(model);
+  free(names);
+  free(views);
+}
+
+UNIT_TEST(work_grows_linearly_with_the_constants) {
+  unit_is_linear(change_all, 2000);
 }
 
 UNIT_SUITE("embed")

@@ -355,6 +355,12 @@ UNIT_TEST(names_and_types_that_are_not_the_models_are_refused) {
   other.rank = 2;
   other.dims = dims;
   check_refused(model, "first_mean", other, CLEAVE_ERROR_SHAPE, "expected float32[4], found float32[2, 2]");
+  const int64_t ones[CLEAVE_MAX_RANK] = {1, 1, 1, 1, 1, 1, 1, 1};
+  other.rank = CLEAVE_MAX_RANK;
+  other.dims = ones;
+  check_refused(model, "first_mean", other, CLEAVE_ERROR_SHAPE, "found float32[1, 1, 1, 1, 1, 1, 1, 1]");
+  other.rank = CLEAVE_MAX_RANK + 1;
+  check_refused(model, "first_mean", other, CLEAVE_ERROR_SHAPE, "found float32[...]");
   other = w;
   other.data = NULL;
   check_refused(model, "first_mean", other, CLEAVE_ERROR_INVALID_ARGUMENT, "no data");
