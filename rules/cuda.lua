@@ -115,6 +115,7 @@ local rules = {
         arguments = true, quantizes = true,
       })
     end,
+    once = true,
     min_nodes = 2,
     priority = -1,
   },

@@ -131,6 +131,7 @@ return ruleset {
     selector = function(_, set)
       return grow.grower(set, grown)
     end,
+    once = true,
     min_nodes = 2,
     min_bytes_saved = options.min_bytes,
     attributes = { kernel = true, fast_math = options.fast_math },

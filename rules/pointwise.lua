@@ -54,6 +54,7 @@ local rules = {
         reads_views = true, join_run = own.join_run, arguments = true, quantizes = true,
       })
     end,
+    once = true,
     min_nodes = options.min_nodes,
     min_bytes_saved = options.min_bytes,
     min_gain = options.min_gain,

@@ -9,7 +9,7 @@ local rules = import "rule"
 local M = {}
 
 local WAYS = { "ops", "supported", "selector", "partitioner" }
-local MEASURES = { "review", "min_nodes", "min_flops", "min_bytes_saved", "min_gain" }
+local MEASURES = { "once", "review", "min_nodes", "min_flops", "min_bytes_saved", "min_gain" }
 
 -- The one of the ways to grow that the rule uses, or nil.
 local function way_of(rule)
@@ -60,6 +60,10 @@ function M.compile(rule, result)
   end
   result.supported = rules.optional(rule, "supported", "function")
   result.selector = rules.optional(rule, "selector", "function")
+  result.once = rules.optional(rule, "once", "boolean")
+  if result.once and result.mode ~= "selector" then
+    check.fail(rule.line, "has once without selector: only a selector grows from seeds")
+  end
   result.review = rules.optional(rule, "review", "function")
   result.min_nodes = rules.integer(rule, "min_nodes", 0, 0, 0x7fffffff)
   result.min_flops = rules.amount(rule, "min_flops")

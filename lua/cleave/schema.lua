@@ -39,6 +39,8 @@ local GROWTH = {
     "false, true (-1: any group), or a group from 0: groups stay apart" },
   { "selector", "fun(graph: cleave.graph, options: table): cleave.selector",
     "MXNet's protocol; called for every seed, so that state is a local variable" },
+  { "once", "boolean|cleave.option?",
+    "true: nodes of a refused set are no seeds, because the selector would take it again" },
 }
 local MEASURES = {
   { "review", "fun(sub: cleave.sub, options: table): boolean|cleave.node[], string|table|nil",

@@ -2,8 +2,9 @@
 // MXNet's selector protocol. Seeds are the free nodes in topological order, each once, with a new selector
 // per seed. The search takes nodes from a queue and asks about their inputs by position, then about their
 // users by output and use; a neighbour is asked again until it is accepted. A neighbour that is in a region,
-// or that the backend cannot run, is never asked. For a fusion of the ruleset, the node that was met is asked
-// about, and the fusion is taken whole.
+// or that the backend cannot run, is never asked. Nodes of a refused set are seeds again, unless the rule
+// grows once: then a long chain that is refused is not grown from each of its nodes. For a fusion of the
+// ruleset, the node that was met is asked about, and the fusion is taken whole.
 
 #include <stdlib.h>
 
@@ -16,6 +17,8 @@ typedef struct search {
   uint32_t rule_index;
   void *selector;
   uint32_t *accepted; /* per position: number of the seed that has it */
+  uint32_t *met;      /* per position: number of the last search that took it into its set; 0: none */
+  bool *is_refused;   /* by search: its rule grows once, and nothing of the set was taken in the end */
   uint64_t *asked;    /* per position: number of the round that asked it */
   uint32_t seed;      /* number of the search */
   uint64_t round;     /* of asking: a node and a direction */
@@ -44,6 +47,7 @@ static cleave_status_t accept(search_t *search, uint32_t position, cleave_error_
   }
   for (uint32_t k = 0; k < count; k++) {
     search->accepted[nodes[k]] = search->seed;
+    search->met[nodes[k]] = search->seed;
     CLEAVE_ARRAY_PUSH(&search->queue, nodes[k], error);
   }
   return CLEAVE_OK;
@@ -181,7 +185,7 @@ static cleave_status_t try_seeds(search_t *search, cleave_error_t *error) {
   const cleave_selector_functions_t *functions = rule->selector;
   for (uint32_t p = 0; p < c->node_count; p++) {
     bool yes = false;
-    if (!cleave_partitioner_is_open(partitioner, rule, p)) {
+    if (!cleave_partitioner_is_open(partitioner, rule, p) || search->is_refused[search->met[p]]) {
       continue;
     }
     if (search->selector == NULL) {
@@ -194,9 +198,12 @@ static cleave_status_t try_seeds(search_t *search, cleave_error_t *error) {
     if (yes) {
       CLEAVE_TRY(can_run(search, p, &yes, error));
     }
+    size_t taken = partitioner->fusions.count + partitioner->regions.count;
     if (yes) {
       CLEAVE_TRY(search_from(search, p, error));
     }
+    search->is_refused[search->seed] =
+        rule->grows_once && yes && taken == partitioner->fusions.count + partitioner->regions.count;
     if (!yes && functions->reset != NULL) {
       CLEAVE_TRY(functions->reset(search->selector, error));
     } else {
@@ -215,14 +222,20 @@ cleave_status_t cleave_partitioner_select(cleave_partitioner_t *partitioner, con
   search_t search = {.partitioner = partitioner, .rule = rule, .rule_index = rule_index};
   cleave_status_t status = CLEAVE_OK;
   search.accepted = cleave_allocate_zeroed(n, sizeof *search.accepted);
+  search.met = cleave_allocate_zeroed(n, sizeof *search.met);
+  search.is_refused = cleave_allocate_zeroed(n, sizeof *search.is_refused);
   search.asked = cleave_allocate_zeroed(n, sizeof *search.asked);
-  CLEAVE_TRY_MEMORY_CLEANUP(search.accepted != NULL && search.asked != NULL, error);
+  CLEAVE_TRY_MEMORY_CLEANUP(
+      search.accepted != NULL && search.met != NULL && search.is_refused != NULL && search.asked != NULL,
+      error);
   CLEAVE_TRY_CLEANUP(try_seeds(&search, error));
 cleanup:
   if (search.selector != NULL && rule->selector->destroy != NULL) {
     rule->selector->destroy(rule->context, search.selector);
   }
   cleave_free(search.accepted);
+  cleave_free(search.met);
+  cleave_free(search.is_refused);
   cleave_free(search.asked);
   cleave_array_free(&search.queue);
   cleave_array_free(&search.parts);

@@ -133,6 +133,7 @@ typedef struct cleave_rule {
   cleave_status_t (*supported)(void *context, const cleave_graph_t *graph, cleave_node_t node,
                                int64_t *out_group, cleave_error_t *error);
   const cleave_selector_functions_t *selector;
+  bool grows_once; /* the nodes of a set that was refused are no seeds any more */
   cleave_status_t (*review)(void *context, const cleave_proposal_t *proposal, cleave_review_t *review,
                             cleave_error_t *error); /* may be NULL */
   /* What a region must reach before `review` sees it; 0: nothing. Measures as in cleave_proposal_t. */

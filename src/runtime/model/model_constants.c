@@ -55,9 +55,10 @@ cleave_status_t cleave_model_constant(const cleave_model_t *model, uint32_t inde
                             (unsigned)index, (unsigned)root->constant_count);
   }
   cleave_value_t value = {root->constants[index]};
-  *out_port = (cleave_port_t){.size = sizeof *out_port,
-                              .name = cleave_value_name(graph, value),
+  const cleave_port_t port = {.name = cleave_value_name(graph, value),
                               .tensor = cleave_tensor_view(cleave_graph_value(graph, value)->tensor)};
+  CLEAVE_TRY(CLEAVE_SIZED_CHECK(cleave_port_t, out_port, error));
+  CLEAVE_SIZED_OUT(cleave_port_t, &port, out_port);
   return CLEAVE_OK;
 }
 

@@ -65,6 +65,7 @@ static void read_growth(cleave_table_reader_t *reader, cleave_rule_t *rule, clea
   functions->supported = cleave_table_function(reader, "supported");
   functions->selector = cleave_table_function(reader, "selector");
   functions->review = cleave_table_function(reader, "review");
+  rule->grows_once = cleave_table_flag(reader, "once");
   rule->mode = mode_of(cleave_table_text(reader, "mode"));
   rule->ops = cleave_table_ops(reader, "ops", &rule->op_count);
   rule->min_nodes = (uint32_t)cleave_table_int(reader, "min_nodes", 0);

@@ -5,6 +5,7 @@
 
 #include "pattern_case.h"
 #include "plan_case.h"
+#include "rule_case.h"
 #include "unit.h"
 
 static cleave_rule_t grown(const char *name, const char *ops) {
@@ -138,6 +139,25 @@ UNIT_TEST(a_rule_that_says_neither_is_refused) {
                    CLEAVE_ERROR_RULE);
   ck_assert_str_eq(error.message,
                    "test.lua:1: fuse 'nothing': needs a pattern, 'ops', 'supported' or 'selector'");
+}
+
+/* A chain on one number, of which no part is worth a kernel. */
+UNIT_TEST(a_long_chain_that_is_refused_is_not_grown_from_each_of_its_nodes) {
+  enum { NODES = 2000 };
+  const rule_case_request_t request = {.model =
+                                           "local y = g.input('x', 'float32', { 8 })\n"
+                                           "for k = 1, 1000 do y = g.Neg(g.Relu(y)) end\n"
+                                           "g.output('y', y)",
+                                       .rules = {CLEAVE_SOURCE_DIR "/rules/pointwise.lua"}};
+  rule_case_t c = rule_case_create(&request);
+  ck_assert_uint_eq(c.plan->fusion_count, 0);
+  for (uint32_t k = 0; k < c.plan->rule_count; k++) {
+    if (strcmp(c.plan->rules[k].name, "pointwise") == 0) {
+      ck_assert_uint_gt(c.plan->rules[k].refused, 0);
+      ck_assert_uint_lt(c.plan->rules[k].lua_calls, 4 * NODES);
+    }
+  }
+  rule_case_deinit(&c);
 }
 
 UNIT_SUITE("fusions that grow")

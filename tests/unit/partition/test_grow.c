@@ -144,6 +144,41 @@ UNIT_TEST(a_selector_with_reset_serves_until_it_takes_a_seed) {
                    "new a? reset b? reset c? c<a c>d end new d? reset e? reset end ");
 }
 
+UNIT_TEST(the_nodes_of_a_refused_set_are_no_seeds_if_the_rule_grows_once) {
+  const char *text = "a = Relu(x); b = Exp(a); c = Relu(b); d = Exp(a); -> c, d";
+  for (int once = 0; once < 2; once++) {
+    cleave_rule_t rule = plan_case_rule(CLEAVE_RULE_REGION, "select");
+    rule.mode = CLEAVE_REGION_SELECTOR;
+    rule.selector = &with_filter;
+    rule.min_nodes = 3;
+    rule.grows_once = once == 1;
+    cleave_text_deinit(&recorder.calls);
+    recorder = (recorder_t){.seeds = "a,b,d", .accepts = "b", .drops = ""};
+    const cleave_ruleset_t *ruleset = plan_case_ruleset("select", &rule, 1);
+    cleave_plan_t *plan = plan_case_run(plan_case_graph(text), &ruleset, 1, NULL);
+    ck_assert_str_eq(cleave_text_get(&recorder.calls),
+                     once ? "new a? a>b a>d b>c filter(a b) end new c? end new d? d<a filter(d) end "
+                          : "new a? a>b a>d b>c filter(a b) end new b? b<a b>c filter(b) end "
+                            "new c? end new d? d<a filter(d) end ");
+    ck_assert_uint_eq(plan->rules[0].refused, once ? 2 : 3);
+  }
+}
+
+UNIT_TEST(the_nodes_that_a_taken_set_left_are_seeds_if_the_rule_grows_once) {
+  cleave_rule_t rule = plan_case_rule(CLEAVE_RULE_REGION, "select");
+  rule.mode = CLEAVE_REGION_SELECTOR;
+  rule.selector = &with_filter;
+  rule.grows_once = true;
+  cleave_text_deinit(&recorder.calls);
+  recorder = (recorder_t){.seeds = "a,b", .accepts = "b,c", .drops = "b"};
+  const cleave_ruleset_t *ruleset = plan_case_ruleset("select", &rule, 1);
+  cleave_plan_t *plan =
+      plan_case_run(plan_case_graph("a = Relu(x); b = Exp(a); c = Relu(b); -> c"), &ruleset, 1, NULL);
+  ck_assert_str_eq(cleave_text_get(&recorder.calls),
+                   "new a? a>b b>c filter(a b c) end new b? filter(b) end ");
+  ck_assert_str_eq(plan_case_regions(plan), "{a} {c}");
+}
+
 UNIT_TEST(without_functions_for_neighbours_every_seed_stands_alone) {
   cleave_plan_t *plan = run_selector(DIAMOND, &seeds_only, "a,b,e", "a,b,c,d,e", "");
   ck_assert_str_eq(plan_case_regions(plan), "{a} {b} {e}");

@@ -207,6 +207,8 @@ UNIT_TEST(says_what_is_wrong_in_a_ruleset) {
        "r.lua:1: region 'g': has both ops and selector, expected one of ops, supported, selector and "
        "partitioner",
        "g"},
+      {"return ruleset { name = 'r', region 'g' { ops = {}, once = true } }",
+       "r.lua:1: region 'g': has once without selector: only a selector grows from seeds", "g"},
       {"return ruleset { name = 'r', region 'g' { ops = 'Conv' } }",
        "r.lua:1: region 'g': ops: expected a table, found 'Conv'", "g"},
       {"return ruleset { name = 'r', region 'g' { min_nodes = -1 } }",
