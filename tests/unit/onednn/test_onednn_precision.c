@@ -9,12 +9,8 @@
 
 #define ONEDNN CLEAVE_SOURCE_DIR "/rules/onednn.lua"
 
-static bool has_bfloat16(void) {
-  bool has = __builtin_cpu_supports("avx512bf16") != 0;
-  if (!has) {
-    printf("skipped: this processor has no AVX512_BF16\n");
-  }
-  return has;
+static const char *lacks_bfloat16(void) {
+  return __builtin_cpu_supports("avx512bf16") ? NULL : "this processor has no AVX512_BF16";
 }
 
 /* Compiles the text with attributes of the region; the labels of its steps, each on a line of its own. */
@@ -62,12 +58,9 @@ static cleave_attribute_view_t precision(const char *name) {
   "p [1,32,6,6] = MaxPool(rb) kernel_shape=[2,2] strides=[2,2]\n"                                          \
   "y [1,64,6,6] = Conv(p, w3) kernel_shape=[1,1]\n"
 
-UNIT_TEST(values_between_products_stay_in_the_low_type) {
+UNIT_TEST_UNLESS(values_between_products_stay_in_the_low_type, lacks_bfloat16) {
   char labels[2048];
   const cleave_attribute_view_t low = precision("bfloat16");
-  if (!has_bfloat16()) {
-    return;
-  }
   ck_assert_int_eq(compile(BLOCK, &low, 1, labels, sizeof(labels)), CLEAVE_OK);
   ck_assert_msg(onednn_occurrences(labels, "conv") >= 3 && onednn_occurrences(labels, "_bf16") >= 3, "%s",
                 labels);
@@ -140,12 +133,10 @@ static void check(const char *model, const char *setting, const char *keep, doub
   "{ 32 })\n"                                                                                        \
   "g.output('y', h + g.MatMul(g.Gelu(g.MatMul(h, g.weight { 32, 64 })), g.weight { 64, 32 }))\n"
 
-UNIT_TEST(networks_are_off_by_little) {
-  if (has_bfloat16()) {
-    check(NETWORK, "precision=bfloat16", NULL, 0.02);
-    check(ATTENTION, "precision=bfloat16", NULL, 0.03);
-    check(ATTENTION, "precision=bfloat16", "keep=Softmax,MatMul", 1e-4);
-  }
+UNIT_TEST_UNLESS(networks_are_off_by_little, lacks_bfloat16) {
+  check(NETWORK, "precision=bfloat16", NULL, 0.02);
+  check(ATTENTION, "precision=bfloat16", NULL, 0.03);
+  check(ATTENTION, "precision=bfloat16", "keep=Softmax,MatMul", 1e-4);
 }
 
 UNIT_TEST(a_processor_without_the_instructions_computes_in_float32_and_says_so) {
@@ -170,7 +161,7 @@ UNIT_TEST(a_processor_without_the_instructions_computes_in_float32_and_says_so) 
   }
 }
 
-UNIT_TEST(fusions_of_other_rules_may_stay_float32) {
+UNIT_TEST_UNLESS(fusions_of_other_rules_may_stay_float32, lacks_bfloat16) {
   rule_case_request_t request = {
       .model =
           "local x = g.input('x', 'float32', { 8, 64 })\n"
@@ -179,11 +170,9 @@ UNIT_TEST(fusions_of_other_rules_may_stay_float32) {
                 "  fuse 'kept' { pattern = op 'MatMul' >> op 'Relu',\n"
                 "    attributes = { precision = 'float32' } },\n"
                 "  region 'low' { review = function() return true, { precision = 'bfloat16' } end } }\n"}};
-  if (has_bfloat16()) {
-    rule_case_t c = rule_case_create(&request);
-    rule_case_check_values(&c, 1e-5);
-    rule_case_deinit(&c);
-  }
+  rule_case_t c = rule_case_create(&request);
+  rule_case_check_values(&c, 1e-5);
+  rule_case_deinit(&c);
 }
 
 UNIT_SUITE("onednn_precision")

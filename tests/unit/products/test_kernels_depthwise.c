@@ -126,10 +126,11 @@ static const sizes_t CASES[] = {
 };
 enum { CASE_COUNT = sizeof CASES / sizeof CASES[0] };
 
-UNIT_TEST(convolves_images_of_any_size_and_padding) {
-  if (!kernel_wide_runs_here()) {
-    return;
-  }
+static const char *lacks_avx512(void) {
+  return kernel_wide_runs_here() ? NULL : "the kernel needs AVX-512";
+}
+
+UNIT_TEST_UNLESS(convolves_images_of_any_size_and_padding, lacks_avx512) {
   for (int k = 0; k < 2 * CASE_COUNT; k++) {
     operands_t o = make(&CASES[k / 2], k % 2 == 0);
     o.data.bias = k % 3 == 0 ? NULL : o.bias;
@@ -138,10 +139,7 @@ UNIT_TEST(convolves_images_of_any_size_and_padding) {
   }
 }
 
-UNIT_TEST(applies_activations) {
-  if (!kernel_wide_runs_here()) {
-    return;
-  }
+UNIT_TEST_UNLESS(applies_activations, lacks_avx512) {
   for (int form = 0; form < 10; form++) {
     operands_t o = make(&CASES[1], form % 2 == 0);
     kernel_activation_t *activation = &o.depthwise.activation;
@@ -159,13 +157,10 @@ UNIT_TEST(applies_activations) {
 }
 
 /* Swish of what is far from zero, and of infinities and NaN, is as it is defined. */
-UNIT_TEST(keeps_special_values_where_they_are) {
+UNIT_TEST_UNLESS(keeps_special_values_where_they_are, lacks_avx512) {
   static const float VALUES[] = {1000.0F, -1000.0F, -80.0F, INFINITY, -INFINITY, NAN};
   static const float EXPECTED[] = {1000.0F, 0.0F, -80.0F * 1.8048513878e-35F, INFINITY, NAN, NAN};
   static const sizes_t S = {3, 1, 1, 16, 1, 40, {1, 1, 1, 1}};
-  if (!kernel_wide_runs_here()) {
-    return;
-  }
   operands_t o = make(&S, true);
   o.data.bias = NULL;
   o.depthwise.activation.kind = KERNEL_SWISH;
@@ -193,11 +188,8 @@ UNIT_TEST(keeps_special_values_where_they_are) {
 }
 
 /* A window that takes its own pixel alone gives the activation of the pixel. */
-UNIT_TEST(swish_and_sigmoid_are_within_four_units_in_the_last_place) {
+UNIT_TEST_UNLESS(swish_and_sigmoid_are_within_four_units_in_the_last_place, lacks_avx512) {
   static const sizes_t PIXELS = {3, 1, 1, PANEL, 40, 250, {1, 1, 1, 1}};
-  if (!kernel_wide_runs_here()) {
-    return;
-  }
   operands_t o = make(&PIXELS, true);
   const int64_t count = (int64_t)PANEL * 40 * 250;
   for (int64_t k = 0; k < count; k++) {
@@ -221,11 +213,8 @@ UNIT_TEST(swish_and_sigmoid_are_within_four_units_in_the_last_place) {
   release(&o);
 }
 
-UNIT_TEST(gives_the_same_bits_however_the_work_is_cut) {
+UNIT_TEST_UNLESS(gives_the_same_bits_however_the_work_is_cut, lacks_avx512) {
   static const sizes_t LARGE = {3, 1, 1, 96, 40, 40, {1, 1, 1, 1}};
-  if (!kernel_wide_runs_here()) {
-    return;
-  }
   for (int k = 0; k < 2 * CASE_COUNT + 2; k++) {
     operands_t o = make(k < 2 * CASE_COUNT ? &CASES[k / 2] : &LARGE, k % 2 == 0);
     float *alone = malloc(o.y_count * sizeof(float));

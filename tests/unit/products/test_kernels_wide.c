@@ -100,13 +100,14 @@ static void run_and_expect(const operands_t *o) {
   }
 }
 
-UNIT_TEST(multiplies_matrices_of_any_size) {
+static const char *lacks_avx512(void) {
+  return kernel_wide_runs_here() ? NULL : "the kernel needs AVX-512";
+}
+
+UNIT_TEST_UNLESS(multiplies_matrices_of_any_size, lacks_avx512) {
   static const int64_t ROWS[] = {1, 2, 13, 14, 15, 29, 47};
   static const int64_t COLUMNS[] = {1, 16, 217, 32, 40, 48, 75};
   static const int64_t DEPTHS[] = {1, 16, 24, 35};
-  if (!kernel_wide_runs_here()) {
-    return;
-  }
   for (int k = 0; k < 7 * 7 * 4 * 4; k++) {
     operands_t o =
         make(k % 3 == 0 ? 2 : 1, ROWS[k % 7], COLUMNS[k / 7 % 7], DEPTHS[k / 49 % 4], k / 196 % 2 == 0);
@@ -116,10 +117,7 @@ UNIT_TEST(multiplies_matrices_of_any_size) {
   }
 }
 
-UNIT_TEST(adds_and_applies_activations) {
-  if (!kernel_wide_runs_here()) {
-    return;
-  }
+UNIT_TEST_UNLESS(adds_and_applies_activations, lacks_avx512) {
   for (int form = 0; form < 20; form++) {
     operands_t o = make(2, 17, 39, 20, form % 2 == 0);
     o.data.bias = o.bias;
@@ -140,10 +138,7 @@ UNIT_TEST(adds_and_applies_activations) {
   }
 }
 
-UNIT_TEST(adds_to_what_it_overwrites) {
-  if (!kernel_wide_runs_here()) {
-    return;
-  }
+UNIT_TEST_UNLESS(adds_to_what_it_overwrites, lacks_avx512) {
   operands_t o = make(1, 31, 40, 24, true);
   o.data.sum = o.sum;
   run(&o, 2);
@@ -159,10 +154,7 @@ UNIT_TEST(adds_to_what_it_overwrites) {
 }
 
 /* An infinity reaches its row, a NaN stays one; neither gets behind the last column. */
-UNIT_TEST(keeps_special_values_in_their_rows) {
-  if (!kernel_wide_runs_here()) {
-    return;
-  }
+UNIT_TEST_UNLESS(keeps_special_values_in_their_rows, lacks_avx512) {
   operands_t o = make(1, 20, 20, 16, false);
   o.x[7 * PANEL + 3] = INFINITY;
   o.x[9 * PANEL] = NAN;
@@ -177,11 +169,8 @@ UNIT_TEST(keeps_special_values_in_their_rows) {
   release(&o);
 }
 
-UNIT_TEST(gives_the_same_bits_however_the_work_is_cut) {
+UNIT_TEST_UNLESS(gives_the_same_bits_however_the_work_is_cut, lacks_avx512) {
   static const int64_t CASES[][4] = {{1, 3000, 24, 96}, {1, 49, 640, 160}, {3, 60, 64, 40}, {1, 1, 96, 48}};
-  if (!kernel_wide_runs_here()) {
-    return;
-  }
   for (size_t k = 0; k < sizeof CASES / sizeof CASES[0]; k++) {
     operands_t o = make(CASES[k][0], CASES[k][1], CASES[k][2], CASES[k][3], k % 2 == 0);
     float *alone = malloc(o.y_count * sizeof(float));

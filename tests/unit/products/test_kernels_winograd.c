@@ -244,7 +244,11 @@ static void check_sizes(int32_t lanes) {
   }
 }
 
-UNIT_TEST(convolves_images_of_any_size_and_padding) {
+static const char *lacks_avx2(void) {
+  return kernel_winograd_lanes() > 0 ? NULL : "the kernel needs AVX2";
+}
+
+UNIT_TEST_UNLESS(convolves_images_of_any_size_and_padding, lacks_avx2) {
   with_all_lanes(check_sizes);
 }
 
@@ -267,7 +271,7 @@ static void check_windows(int32_t lanes) {
   }
 }
 
-UNIT_TEST(transforms_windows_as_it_goes) {
+UNIT_TEST_UNLESS(transforms_windows_as_it_goes, lacks_avx2) {
   with_all_lanes(check_windows);
 }
 
@@ -286,7 +290,7 @@ static void check_activations(int32_t lanes) {
   }
 }
 
-UNIT_TEST(adds_and_applies_activations) {
+UNIT_TEST_UNLESS(adds_and_applies_activations, lacks_avx2) {
   with_all_lanes(check_activations);
 }
 
@@ -305,7 +309,7 @@ static void check_overwritten(int32_t lanes) {
   release(&o);
 }
 
-UNIT_TEST(adds_to_what_it_overwrites) {
+UNIT_TEST_UNLESS(adds_to_what_it_overwrites, lacks_avx2) {
   with_all_lanes(check_overwritten);
 }
 
@@ -331,7 +335,7 @@ static void check_cuts(int32_t lanes) {
   }
 }
 
-UNIT_TEST(gives_the_same_bits_however_the_work_is_cut) {
+UNIT_TEST_UNLESS(gives_the_same_bits_however_the_work_is_cut, lacks_avx2) {
   with_all_lanes(check_cuts);
 }
 
@@ -354,7 +358,7 @@ static void check_flag(int32_t lanes) {
   }
 }
 
-UNIT_TEST(raises_the_flag_for_what_is_not_finite) {
+UNIT_TEST_UNLESS(raises_the_flag_for_what_is_not_finite, lacks_avx2) {
   with_all_lanes(check_flag);
 }
 

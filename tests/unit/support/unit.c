@@ -4,12 +4,13 @@
 //   unit_tests [FOLDER | SUITE | PART]...
 //
 // FOLDER is one of tests/unit, SUITE a file without its ending, PART what names of tests contain. Without
-// folders and suites all suites run, without parts all of their tests.
+// folders and suites all suites run, without parts all of their tests. Tests that this machine cannot run are
+// left out, each with its reason; if there are no others, the exit status is 77.
 #include "unit.h"
 
 #include <time.h>
 
-enum { TIMEOUT_SECONDS = 120 };
+enum { TIMEOUT_SECONDS = 120, EXIT_SKIPPED = 77 };
 
 static unit_suite_t *suites;
 
@@ -70,15 +71,24 @@ static bool is_wanted_test(const char *test, char **arguments) {
   return !named;
 }
 
-/* Returns how many tests of the suite will run. */
-static int add(SRunner *runner, const unit_suite_t *suite, char **arguments) {
+/* Returns how many tests of the suite will run, and adds those that cannot to *skipped. */
+static int add(SRunner *runner, const unit_suite_t *suite, char **arguments, int *skipped) {
   int count = 0;
   TCase *tests = tcase_create(suite->title);
   tcase_set_timeout(tests, TIMEOUT_SECONDS);
   for (int t = 0; t < *suite->count; t++) {
-    if (is_wanted_test(suite->tests[t]->name, arguments)) {
-      tcase_add_test(tests, suite->tests[t]);
+    const unit_test_t *test = &suite->tests[t];
+    if (!is_wanted_test(test->test->name, arguments)) {
+      continue;
+    }
+    const char *reason = test->hindrance == NULL ? NULL : test->hindrance();
+    if (reason == NULL) {
+      tcase_add_test(tests, test->test);
       count++;
+    } else {
+      printf("skipped: %s: %s\n", test->test->name, reason);
+      (void)fflush(stdout); /* processes of tests would print it again */
+      ++*skipped;
     }
   }
   Suite *checked = suite_create(suite->title);
@@ -90,13 +100,17 @@ static int add(SRunner *runner, const unit_suite_t *suite, char **arguments) {
 int main(int argc, char **argv) {
   (void)argc;
   int count = 0;
+  int skipped = 0;
   SRunner *runner = srunner_create(NULL);
   for (const unit_suite_t *suite = suites; suite != NULL; suite = suite->next) {
-    count += is_wanted(suite, argv + 1) ? add(runner, suite, argv + 1) : 0;
+    count += is_wanted(suite, argv + 1) ? add(runner, suite, argv + 1, &skipped) : 0;
   }
   if (count == 0) {
-    (void)fprintf(stderr, "%s: no test is called so\n", argv[0]);
     srunner_free(runner);
+    if (skipped > 0) {
+      return EXIT_SKIPPED;
+    }
+    (void)fprintf(stderr, "%s: no test is called so\n", argv[0]);
     return EXIT_FAILURE;
   }
   srunner_run_all(runner, CK_NORMAL);

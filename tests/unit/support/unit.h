@@ -5,6 +5,11 @@
  *
  *   UNIT_TEST(refuses_a_cycle) { ck_assert_int_eq(1, 1); }
  *   UNIT_SUITE("partition")
+ *
+ * A test that not every machine can run names a function that says why this one cannot; the program then
+ * prints "skipped: refuses_a_cycle: REASON" and leaves the test out.
+ *
+ *   UNIT_TEST_UNLESS(refuses_a_cycle, lacks_avx2) { ck_assert_int_eq(1, 1); }
  */
 #ifndef CLEAVE_TESTS_UNIT_H
 #define CLEAVE_TESTS_UNIT_H
@@ -29,16 +34,23 @@ static inline void unit_mark(const char *file, int line) {
 
 enum { UNIT_MAX_TESTS = 512 };
 
-__attribute__((unused)) static const TTest *unit_tests[UNIT_MAX_TESTS];
+typedef struct unit_test {
+  const TTest *test;
+  const char *(*hindrance)(void); /* returns NULL if this machine can run it; NULL: every machine can */
+} unit_test_t;
+
+__attribute__((unused)) static unit_test_t unit_tests[UNIT_MAX_TESTS];
 __attribute__((unused)) static int unit_test_count;
 
-#define UNIT_TEST(name)                                               \
-  static void name(int _i);                                           \
-  static const TTest name##_test = {#name, name, __FILE__, __LINE__}; \
-  __attribute__((constructor)) static void name##_register(void) {    \
-    unit_tests[unit_test_count++] = &name##_test;                     \
-  }                                                                   \
+#define UNIT_TEST_UNLESS(name, hindrance)                                   \
+  static void name(int _i);                                                 \
+  static const TTest name##_test = {#name, name, __FILE__, __LINE__};       \
+  __attribute__((constructor)) static void name##_register(void) {          \
+    unit_tests[unit_test_count++] = (unit_test_t){&name##_test, hindrance}; \
+  }                                                                         \
   static void name(int _i CK_ATTRIBUTE_UNUSED)
+
+#define UNIT_TEST(name) UNIT_TEST_UNLESS(name, NULL)
 
 /* Fails if `work` for ten times the size takes thirty times the processor's time, and a fifth of a second. */
 void unit_is_linear(void (*work)(int size), int size);
@@ -47,7 +59,7 @@ void unit_is_linear(void (*work)(int size), int size);
 typedef struct unit_suite {
   const char *title;
   const char *file;
-  const TTest **tests;
+  const unit_test_t *tests;
   const int *count;
   struct unit_suite *next;
 } unit_suite_t;
