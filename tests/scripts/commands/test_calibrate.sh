@@ -73,7 +73,7 @@ check "entropy" 0 '^10 values, entropy of' "$program" calibrate net.lua --data d
 mkdir sets
 check "inputs of a run" 0 '' "$program" run net.lua --shape N=2 --save sets/test_data_set_0 --repeat 1
 check "are data as well" 0 'minmax of 1 sample:' "$program" calibrate net.lua --data sets/test_data_set_0 -o set.json
-check "a folder of them" 0 '' "$program" calibrate net.lua --data sets -o sets.json
+check "a folder of them" 0 'minmax of 1 sample: sets.json' "$program" calibrate net.lua --data sets -o sets.json
 check "the same ranges" 0 '' cmp set.json sets.json
 
 check "no output" 2 'expected --data DIR and -o FILE' "$program" calibrate net.lua --data data
@@ -118,7 +118,7 @@ local y = g.Attention(project(), project(), project(), { q_num_heads = 4, kv_num
 g.output("y", g.MatMul(y, g.weight { 32, 32 }) + x)
 LUA
 check "inputs of attention" 0 '' "$program" run attend.lua --save sets/attend --repeat 1
-check "their ranges" 0 '' "$program" calibrate attend.lua --data sets/attend -o attend.json
+check "their ranges" 0 '^10 values, minmax of 1 sample: attend.json' "$program" calibrate attend.lua --data sets/attend -o attend.json
 check "products beside an operator that is spelled out" 0 'matmul,[^,]*,[^,]*,src_u8' env DNNL_VERBOSE=1 "$program" run attend.lua \
   --rules "$rules" --set precision=int8 --ranges attend.json --data sets/attend --atol 0.05 --repeat 1
 also "all of them" 'quantized .* 4 '

@@ -44,7 +44,7 @@ if ! grep -q avx512_bf16 /proc/cpuinfo; then
   exit
 fi
 
-check "a region in bfloat16" 0 "precision = 'bfloat16'\|precision='bfloat16'" \
+check "a region in bfloat16" 0 "precision = 'bfloat16'" \
   "$program" partition net.lua --rules "$rules" --set precision=bfloat16
 check "verify allows for it" 0 ' 0 do not' "$program" verify net.lua --rules "$rules" --set precision=bfloat16
 check "float32 is held to float32" 1 'differ' "$program" run net.lua --rules "$rules" --set precision=bfloat16 --verify \

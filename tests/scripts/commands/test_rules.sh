@@ -33,7 +33,8 @@ done
 printf 'local x = g.input("x", "float32", { 4 })\ng.output("y", g.Abs(g.Abs(x)))\n' >abs.lua
 check "one line for a rule of two files" 0 "^  rewrite 'twice' (part.lua:1) of 'one', 'two': 1 change from" \
   "$program" partition abs.lua --rules one.lua --rules two.lua
-check "no second one" 1 '' sh -c "[ \$(grep -c twice out) -gt 1 ]"
+cp out listed
+check "no second one" 0 '^1$' grep -c "^  rewrite 'twice'" listed
 check "one row for a rule of two files" 0 '^  twice  rewrite  part.lua:1  *1 ' \
   "$program" run abs.lua --rules one.lua --rules two.lua --repeat 1
 printf 'local list = include "one.lua"\nreturn ruleset { name = "three", fuse("f" .. #list) { pattern = op "Abs" } }\n' >three.lua
