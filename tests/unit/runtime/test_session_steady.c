@@ -120,7 +120,7 @@ UNIT_TEST(a_run_on_onednn_allocates_nothing_of_ours) {
   session_case_partition(&c, "Conv,Relu,Add,GlobalAveragePool,MatMul,Softmax,Flatten", "onednn");
   cleave_session_options_t options = {.size = sizeof options, .threads = 1};
   session_case_compile(&c, &options);
-  ck_assert_int_ge(count_allocations(&c), 0);
+  (void)count_allocations(&c);
   session_case_deinit(&c);
 }
 #endif
