@@ -173,13 +173,3 @@ cleave_truth_t cleave_expression_test(const cleave_expression_t *expression, cle
   }
   return result.number != 0 ? CLEAVE_TRUE : CLEAVE_FALSE;
 }
-
-void cleave_expression_print(const cleave_expression_t *expression, const cleave_dims_t *dims,
-                             const cleave_dim_t *sizes, cleave_text_t *text) {
-  cleave_text_add(text, expression->text);
-  for (uint32_t k = 0; k < expression->symbol_count; k++) {
-    cleave_text_format(text, "%s%s = ", k == 0 ? " (" : ", ", expression->symbols[k]);
-    cleave_dim_print(dims, sizes[k], text);
-  }
-  cleave_text_add(text, expression->symbol_count > 0 ? ")" : "");
-}

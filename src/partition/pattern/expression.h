@@ -57,8 +57,4 @@ cleave_dim_t cleave_expression_size(const cleave_expression_t *expression, cleav
 cleave_truth_t cleave_expression_test(const cleave_expression_t *expression, cleave_dims_t *dims,
                                       const cleave_dim_t *sizes);
 
-/* Writes the expression and the values of its symbols, for messages: "C % 16 == 0 (C = 24)". */
-void cleave_expression_print(const cleave_expression_t *expression, const cleave_dims_t *dims,
-                             const cleave_dim_t *sizes, cleave_text_t *text);
-
 #endif /* CLEAVE_PARTITION_PATTERN_EXPRESSION_H */

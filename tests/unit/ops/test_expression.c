@@ -135,15 +135,6 @@ UNIT_TEST(and_binds_more_than_or_and_not_more_than_both) {
   ck_assert_int_eq(test("not (C == 24 or H == 7)"), CLEAVE_FALSE);
 }
 
-UNIT_TEST(the_sizes_of_a_condition_are_printed_with_it) {
-  cleave_text_t text = {0};
-  const cleave_expression_t *expression = compile("C % 16 == 0 and T > u", CLEAVE_EXPRESSION_CONDITION);
-  const cleave_dim_t *sizes = sizes_of(expression); /* it makes `dims` */
-  cleave_expression_print(expression, dims, sizes, &text);
-  ck_assert_str_eq(cleave_text_get(&text), "C % 16 == 0 and T > u (C = 24, T = T, u = ?)");
-  cleave_text_deinit(&text);
-}
-
 UNIT_TEST(mistakes_are_named_with_their_column) {
   ck_assert_str_eq(mistake("C %", CLEAVE_EXPRESSION_SIZE), "'C %': column 4: expected a size, found the end");
   ck_assert_str_eq(mistake("", CLEAVE_EXPRESSION_SIZE), "'': column 1: expected a size, found the end");
