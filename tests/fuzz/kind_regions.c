@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/region/region_json.h"
+#include "backend/region/region_file.h"
 #include "damage.h"
 #include "fuzz.h"
 #include "runtime/model/model.h"
@@ -75,9 +75,9 @@ static fuzz_outcome_t use_region(const cleave_region_file_t *region) {
   cleave_text_t first = {0};
   cleave_text_t second = {0};
   cleave_region_file_t *again = NULL;
-  fuzz_ok(cleave_region_json_print(cleave_region_file_view(region), NULL, &first, e));
+  fuzz_ok(cleave_region_json_print(&region->view, NULL, &first, e));
   fuzz_ok(cleave_region_json_read("r.json", first.data, first.length, NULL, &again, e));
-  fuzz_ok(cleave_region_json_print(cleave_region_file_view(again), NULL, &second, e));
+  fuzz_ok(cleave_region_json_print(&again->view, NULL, &second, e));
   fuzz_expect(first.length == second.length && memcmp(first.data, second.data, first.length) == 0,
               "%s\nand then\n%s", first.data, second.data);
   cleave_error_t error = CLEAVE_ERROR_INIT;

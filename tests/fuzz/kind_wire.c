@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/region/region_json.h"
+#include "backend/region/region_file.h"
 #include "backend/region/region_wire.h"
 #include "damage.h"
 #include "fuzz.h"
@@ -44,9 +44,9 @@ static void draw(cleave_text_t *out) {
   fuzz_ok(cleave_region_json_read("r.json", text.data, text.length, NULL, &region, e));
   cleave_text_deinit(&text);
   if (damage_random(3) == 0) {
-    put_edits(cleave_region_file_view(region), &message);
+    put_edits(&region->view, &message);
   } else {
-    fuzz_ok(cleave_region_write(cleave_region_file_view(region), NULL, NULL, &message, e));
+    fuzz_ok(cleave_region_write(&region->view, NULL, NULL, &message, e));
   }
   cleave_text_append(out, (const char *)message.data, message.length);
   cleave_wire_deinit(&message);

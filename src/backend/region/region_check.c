@@ -146,11 +146,3 @@ void cleave_region_file_destroy(cleave_region_file_t *region) {
   cleave_arena_deinit(&region->arena);
   cleave_free(region);
 }
-
-const cleave_region_view_t *cleave_region_file_view(const cleave_region_file_t *region) {
-  return &region->view;
-}
-
-const char *cleave_region_file_backend(const cleave_region_file_t *region) {
-  return region->backend;
-}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Inside a region that was read, for region_read.c, region_check.c and region_graph.c. */
+/* A region that was read, from inside: for its readers, and for what makes graphs and plans of it. */
 #ifndef CLEAVE_BACKEND_REGION_REGION_FILE_H
 #define CLEAVE_BACKEND_REGION_REGION_FILE_H
 
@@ -8,8 +8,10 @@
 #include "json/json_attribute.h"
 
 struct cleave_region_file {
-  cleave_region_view_t view; /* first: libraries hold a region by its view */
-  cleave_arena_t arena;      /* what the view points to, but for tensors */
+  /* First, because libraries hold a region by its view. Constants that were left out have no data, and are
+   * not inputs. Versions are those of the text, or of this process if it has none. */
+  cleave_region_view_t view;
+  cleave_arena_t arena; /* what the view points to, but for tensors */
   const char *place;
   const char *backend; /* NULL: not said */
   cleave_value_view_t *values;

@@ -42,12 +42,6 @@ CLEAVE_STATUS cleave_region_json_open(const char *path, cleave_region_file_t **o
                                       cleave_error_t *error);
 void cleave_region_file_destroy(cleave_region_file_t *region);
 
-/* Constants that were left out have no data, and are not inputs. Versions: those of the text, otherwise of
- * this process. */
-const cleave_region_view_t *cleave_region_file_view(const cleave_region_file_t *region);
-/* That the text names, or NULL. */
-const char *cleave_region_file_backend(const cleave_region_file_t *region);
-
 /* region_host.c: what libraries are offered, for cleave_host_t. */
 cleave_status_t cleave_host_region_to_json(const cleave_region_view_t *region, bool with_constants,
                                            char **out_text, size_t *out_length, cleave_message_t *message);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/region/region_json.h"
+#include "backend/region/region_file.h"
 #include "backend/registry/registry.h"
 #include "system/clock.h"
 
@@ -184,7 +184,7 @@ int main(int argc, char **argv) {
       return EXIT_FAILURE;
     }
     *path = '\0';
-    const cleave_region_view_t *region = cleave_region_file_view(file);
+    const cleave_region_view_t *region = &file->view;
     printf("%-32s ", argv[k]);
     if (region->input_count > MAX_TENSORS || region->output_count > MAX_TENSORS) {
       printf("has more than %d inputs or outputs\n", MAX_TENSORS);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Regions as JSON: every member there and back, bit by bit; every kind of damage with its message; what text
 // cannot do to the reader however it is broken.
-#include "backend/region/region_json.h"
+#include "backend/region/region_file.h"
 
 #include <math.h>
 
@@ -175,11 +175,11 @@ UNIT_TEST(every_member_of_a_region_comes_back_bit_by_bit) {
   const cleave_region_view_t *region = sample_region(b);
   const char *text = text_of(region, NULL);
   cleave_region_file_t *file = read_text(text);
-  const cleave_region_view_t *back = cleave_region_file_view(file);
+  const cleave_region_view_t *back = &file->view;
   same_region(region, back);
   ck_assert_uint_eq(back->hash, cleave_region_hash(region));
   ck_assert_str_eq(back->values[0].tensor.layout, "NC");
-  ck_assert_ptr_null(cleave_region_file_backend(file));
+  ck_assert_ptr_null(file->backend);
   ck_assert_str_eq(text_of(back, NULL), text);
   ck_assert_ptr_nonnull(strstr(text, "-9223372036854775808"));
   ck_assert_ptr_nonnull(strstr(text, "{\"hex\":\"6120226222"));
@@ -194,8 +194,8 @@ UNIT_TEST(versions_and_the_backend_are_written_when_asked_for) {
   const char *text =
       text_of(sample_region(b), &(cleave_region_json_options_t){.backend = "npu", .versions = true});
   cleave_region_file_t *file = read_text(text);
-  ck_assert_uint_eq(cleave_region_file_view(file)->values[1].tensor.version, 2);
-  ck_assert_str_eq(cleave_region_file_backend(file), "npu");
+  ck_assert_uint_eq(file->view.values[1].tensor.version, 2);
+  ck_assert_str_eq(file->backend, "npu");
   cleave_region_file_destroy(file);
   view_builder_destroy(b);
 }
@@ -213,7 +213,7 @@ UNIT_TEST(every_float_and_nan_comes_back_with_its_bits) {
   memcpy(&number, &bits, sizeof bits);
   view_builder_float(b, 0, "double", number);
   cleave_region_file_t *file = read_text(text_of(sample_region(b), NULL));
-  const cleave_node_view_t *node = &cleave_region_file_view(file)->nodes[0];
+  const cleave_node_view_t *node = &file->view.nodes[0];
   ck_assert_mem_eq(cleave_view_attribute(node, "floats")->floats, halves, sizeof halves);
   ck_assert_mem_eq(&cleave_view_attribute(node, "double")->f, &bits, sizeof bits);
   cleave_region_file_destroy(file);
@@ -236,13 +236,13 @@ UNIT_TEST(large_constants_are_base64_or_left_out_and_the_hash_is_the_same) {
       text_of(&region, &(cleave_region_json_options_t){.constants = CLEAVE_REGION_CONSTANTS_TYPES});
   ck_assert_ptr_nonnull(strstr(types, "\"shape\":[2,256],\"data\":null"));
   cleave_region_file_t *file = read_text(whole);
-  same_region(&region, cleave_region_file_view(file));
+  same_region(&region, &file->view);
   cleave_region_file_t *left_out = read_text(types);
-  const cleave_value_view_t *value = &cleave_region_file_view(left_out)->values[c];
+  const cleave_value_view_t *value = &left_out->view.values[c];
   ck_assert_ptr_null(value->tensor.data);
   ck_assert(value->tensor.is_weight);
-  ck_assert_uint_eq(cleave_region_file_view(left_out)->hash, cleave_region_file_view(file)->hash);
-  ck_assert_str_eq(text_of(cleave_region_file_view(left_out), NULL), types);
+  ck_assert_uint_eq(left_out->view.hash, file->view.hash);
+  ck_assert_str_eq(text_of(&left_out->view, NULL), types);
   cleave_region_file_destroy(file);
   cleave_region_file_destroy(left_out);
   view_builder_destroy(b);
@@ -407,13 +407,13 @@ static const char *sparse_text(void) {
 UNIT_TEST(a_sparse_constant_comes_back) {
   const char *text = sparse_text();
   cleave_region_file_t *file = read_text(text);
-  const cleave_tensor_view_t *tensor = &cleave_region_file_view(file)->values[5].tensor;
+  const cleave_tensor_view_t *tensor = &file->view.values[5].tensor;
   ck_assert_int_eq(tensor->storage, CLEAVE_STORAGE_CSR);
   ck_assert_int_eq(tensor->sparse->stored, 3);
   ck_assert_int_eq(tensor->sparse->indices[1], 3);
   ck_assert_int_eq(tensor->sparse->offsets[2], 3);
   ck_assert_float_eq(((const float *)tensor->data)[2], 3);
-  ck_assert_str_eq(text_of(cleave_region_file_view(file), NULL), text);
+  ck_assert_str_eq(text_of(&file->view, NULL), text);
   cleave_region_file_destroy(file);
   plain = text;
   refused("\"data\":[0,3,1]", "\"data\":[3,0,1]", "values[5].sparse: expected elements, and their places");
