@@ -57,8 +57,6 @@ CLEAVE_MUST_USE cleave_status_t kernel_cuda_create(const kernel_program_t *progr
                                                    kernel_cuda_t **out_kernel, cleave_message_t *message);
 void kernel_cuda_destroy(kernel_cuda_t *kernel);
 
-const kernel_program_t *kernel_cuda_program(const kernel_cuda_t *kernel);
-
 typedef struct kernel_cuda_call {
   const kernel_tensor_t *inputs; /* `data` is an address of the device: its alignment is looked at */
   void *const *outputs;          /* dense, addresses of the device; NULL: nobody wants it */

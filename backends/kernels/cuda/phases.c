@@ -100,7 +100,3 @@ cleave_status_t kernel_cuda_create(const kernel_program_t *program, bool fast_ma
 void kernel_cuda_destroy(kernel_cuda_t *kernel) {
   free(kernel);
 }
-
-const kernel_program_t *kernel_cuda_program(const kernel_cuda_t *kernel) {
-  return &kernel->program;
-}

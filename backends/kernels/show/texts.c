@@ -68,7 +68,7 @@ cleave_status_t kernel_texts_hint(kernel_texts_t *texts, const char *value, clea
                      "hint.kernels: expected 0, 1 or cuda, found '%.60s'", value == NULL ? "" : value);
 }
 
-bool kernel_texts_keeps(const kernel_texts_t *texts) {
+static bool keeps(const kernel_texts_t *texts) {
   return atomic_load(&texts->mode) != KEEP_NONE;
 }
 
@@ -95,7 +95,7 @@ static void add(kernel_texts_t *texts, const char *comment, const char *title, c
 }
 
 void kernel_texts_add(kernel_texts_t *texts, const char *comment, const char *title, const char *text) {
-  if (kernel_texts_keeps(texts)) {
+  if (keeps(texts)) {
     (void)pthread_mutex_lock(&texts->lock);
     add(texts, comment, title, text);
     (void)pthread_mutex_unlock(&texts->lock);
@@ -240,7 +240,7 @@ static char *make_program_text(const kernel_program_t *program) {
 }
 
 void kernel_texts_add_lowered(kernel_texts_t *texts, const kernel_lowered_t *lowered) {
-  if (!kernel_texts_keeps(texts)) {
+  if (!keeps(texts)) {
     return;
   }
   char title[MAX_TITLE];

@@ -19,7 +19,6 @@ void kernel_texts_destroy(kernel_texts_t *texts);
 /* What to keep: "0" nothing more, "1" texts, "cuda" programs as the CUDA text that they would have too. */
 CLEAVE_MUST_USE cleave_status_t kernel_texts_hint(kernel_texts_t *texts, const char *value,
                                                   cleave_message_t *message);
-bool kernel_texts_keeps(const kernel_texts_t *texts);
 
 /* A text whose comments begin with `comment`, and what it computes, which is printable ASCII. Does nothing
  * unless texts are kept. */

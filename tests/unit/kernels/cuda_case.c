@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include "grid.h"
+#include "kernels/cuda/phases.h"
 #include "kernels/execute/space.h"
 #include "unit.h"
 
@@ -76,7 +77,7 @@ void cuda_case_prepare(const kernel_cuda_t *kernel, const kernel_tensor_t *input
                        kernel_cuda_launch_t *out_launch) {
   cleave_message_t message = {0};
   int64_t dims[CLEAVE_MAX_RANK];
-  ck_assert_msg(kernel_program_space(kernel_cuda_program(kernel), inputs, dims, &message) == CLEAVE_OK, "%s",
+  ck_assert_msg(kernel_program_space(&kernel->program, inputs, dims, &message) == CLEAVE_OK, "%s",
                 message.text);
   const kernel_cuda_call_t call = {.inputs = inputs, .outputs = outputs, .dims = dims};
   ck_assert_msg(kernel_cuda_prepare(kernel, &call, out_launch, &message) == CLEAVE_OK, "%s", message.text);
