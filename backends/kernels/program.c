@@ -173,8 +173,8 @@ cleave_status_t kernel_program_input(kernel_program_t *program, cleave_dtype_t d
     input.rank++;
   }
   if (seen != (1u << input.rank) - 1u) {
-    return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "an axis of an input is missing: it has %d",
-                       (int)input.rank);
+    return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
+                       "the axes of an input: expected all of 0 to %d", (int)input.rank - 1);
   }
   *out_input = program->input_count;
   program->inputs[program->input_count++] = input;

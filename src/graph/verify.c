@@ -29,7 +29,7 @@ static cleave_status_t check_value(const cleave_graph_t *graph, cleave_value_t v
     cleave_node_t producer = {record->producer};
     if (!cleave_node_is_live(graph, producer) ||
         cleave_node_output(graph, producer, record->output_index).index != value.index) {
-      BROKEN("graph: value %u: its producer %u does not know it", value.index, record->producer);
+      BROKEN("graph: value %u: its producer %u does not list it as an output", value.index, record->producer);
     }
     if (record->is_input || record->tensor != NULL) {
       BROKEN("graph: value %u has a producer, and is an input or constant too", value.index);
@@ -63,7 +63,7 @@ static cleave_status_t check_node(const cleave_graph_t *graph, cleave_node_t nod
   for (uint32_t k = 0; k < record->output_count; k++) {
     const cleave_value_record_t *value = &graph->values.items[record->first_output + k];
     if (value->producer != node.index || value->output_index != k) {
-      BROKEN("graph: node %u: output %u does not know it", node.index, k);
+      BROKEN("graph: node %u: output %u names another producer", node.index, k);
     }
   }
   return CLEAVE_OK;

@@ -63,9 +63,9 @@ cleave_status_t cleave_isolate_open_worker(cleave_isolate_t *isolate,
   if (status != CLEAVE_OK) {
     status = fail_open(isolate, status, &message, error);
   } else if (is_other) {
-    status =
-        cleave_error_set(error, CLEAVE_ERROR_BACKEND, "%s: is another library than before: unload '%s' first",
-                         isolate->path, isolate->name);
+    status = cleave_error_set(error, CLEAVE_ERROR_BACKEND,
+                              "%s: the file holds another library now: unload '%s' first", isolate->path,
+                              isolate->name);
   }
   CLEAVE_TRY_OR(status, cleave_worker_release(worker));
   *out_worker = worker;

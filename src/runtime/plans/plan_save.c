@@ -75,8 +75,8 @@ static cleave_status_t print_order(cleave_groups_t *groups, uint32_t group, clea
   return status;
 }
 
-/* What a reader needs to have the plan again: the plan, about the graph that is written, and the order of its
- * nodes. */
+/* Writes what a reader needs to have the plan again: the plan for the graph that is written, and the order of
+ * its nodes. */
 static cleave_status_t describe_plan(const cleave_plan_t *plan, const plan_groups_t *list,
                                      cleave_text_t *out_json, cleave_text_t *out_order,
                                      cleave_error_t *error) {
@@ -145,7 +145,7 @@ cleave_status_t cleave_plan_save(const cleave_plan_t *plan, const char *path, in
   }
   if (!is_known) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "%s: not a plan by its name: expected .txt, .json, .dot or .onnx", path);
+                            "%s: expected a name that ends in .txt, .json, .dot or .onnx", path);
   }
   plan_groups_t list = {0};
   cleave_text_t text = {0};

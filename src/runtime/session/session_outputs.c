@@ -46,7 +46,7 @@ static bool is_taken(const cleave_session_t *session, uint32_t index, const clea
   return false;
 }
 
-/* What a step is asked to do with one of its outputs; WRITE is what it does without being asked. */
+/* Sets what a step does with one of its outputs; without requests it does WRITE. */
 static cleave_status_t set_request(cleave_session_t *session, cleave_step_t *step, uint32_t output,
                                    cleave_request_t request, cleave_error_t *error) {
   if (step->requests == NULL && request != CLEAVE_REQUEST_WRITE) {
@@ -157,7 +157,7 @@ static cleave_status_t leave_out(cleave_session_t *session, bool *is_wanted, cle
   return CLEAVE_OK;
 }
 
-/* Where outputs are written. */
+/* Decides where outputs are written. */
 static cleave_status_t place_outputs(cleave_session_t *session, cleave_error_t *error) {
   session->has_output_work = false;
   for (uint32_t k = 0; k < session->output_count; k++) {
@@ -169,7 +169,7 @@ static cleave_status_t place_outputs(cleave_session_t *session, cleave_error_t *
   return CLEAVE_OK;
 }
 
-/* The same, and which steps run for them. */
+/* Decides where outputs are written, and which steps run for them. */
 static cleave_status_t refresh(cleave_session_t *session, cleave_error_t *error) {
   CLEAVE_TRY(place_outputs(session, error));
   bool *is_wanted = cleave_allocate_zeroed(session->slots.count, sizeof *is_wanted);
@@ -207,7 +207,7 @@ static cleave_status_t fail_type(const cleave_session_t *session, uint32_t index
   return status;
 }
 
-/* What was checked. */
+/* Sets an output; the arguments have been checked. */
 static cleave_status_t set_output(cleave_session_t *session, uint32_t index,
                                   const cleave_tensor_view_t *tensor, cleave_request_t request,
                                   cleave_error_t *error) {
@@ -261,7 +261,7 @@ cleave_status_t cleave_session_set_output(cleave_session_t *session, uint32_t in
   for (size_t k = 0; k < session->states.count; k++) {
     if (session->states.items[k].output == index) {
       return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                              "output %u feeds an input: its memory is set", (unsigned)index);
+                              "output %u feeds an input, so its memory cannot be changed", (unsigned)index);
     }
   }
   session->outputs[index].set_at = session->run_number;

@@ -105,7 +105,7 @@ UNIT_TEST(what_is_wrong_gets_its_line) {
   check_refused("out0 f64 = %0", "line 6: an output of f64 cannot hold a value of f32");
   check_refused("out0 bool += %1", "line 6: an output of bools cannot be added to");
   check_refused("in2 f32 [0 0]", "line 6: axis 0 of an input occurs twice, or does not exist");
-  check_refused("in2 f32 [1 .]", "line 6: an axis of an input is missing: it has 1");
+  check_refused("in2 f32 [1 .]", "line 6: the axes of an input: expected all of 0 to 0");
   check_refused("in2 f32 [0]", "line 6: expected an axis or '.', found ']'");
   check_refused("in7 f32 [0 1]", "line 6: expected '%2', found 'in7'");
   check_refused("\001", "line 6: a word is too long, or no plain text");

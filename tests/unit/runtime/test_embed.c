@@ -229,7 +229,7 @@ UNIT_TEST(plans_are_saved_by_extension) {
   unit_ok(cleave_model_load(NULL, path, NULL, &again, e));
   ck_assert_uint_eq(cleave_model_find_output(again, "sum"), 1);
   unit_fails(cleave_plan_save(plan, "plan.pdf", 0, e), CLEAVE_ERROR_INVALID_ARGUMENT,
-             "plan.pdf: not a plan by its name: expected .txt, .json, .dot or .onnx");
+             "plan.pdf: expected a name that ends in .txt, .json, .dot or .onnx");
   cleave_model_release(again);
   cleave_plan_destroy(plan);
   cleave_model_release(model);

@@ -95,7 +95,7 @@ UNIT_TEST(what_cannot_be_fed_is_refused) {
   cleave_tensor_view_t view = {
       .size = sizeof view, .dtype = CLEAVE_DTYPE_F32, .rank = 2, .dims = DIMS(2, 3), .data = memory};
   unit_fails_with(cleave_session_set_output(c.session, 0, &view, CLEAVE_REQUEST_WRITE, e),
-                  CLEAVE_ERROR_INVALID_ARGUMENT, "output 0 feeds an input: its memory is set");
+                  CLEAVE_ERROR_INVALID_ARGUMENT, "output 0 feeds an input, so its memory cannot be changed");
   float own[4];
   cleave_tensor_view_t square = {
       .size = sizeof square, .dtype = CLEAVE_DTYPE_F32, .rank = 2, .dims = DIMS(2, 2), .data = own};
