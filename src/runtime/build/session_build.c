@@ -123,7 +123,7 @@ cleave_status_t cleave_build_region_view(cleave_build_t *build, const cleave_ste
   return build_view(build, &set, out_view, error);
 }
 
-/* What the backend says of the program, if it says anything. */
+/* Notes what the backend says about the program, if anything. */
 static cleave_status_t note_program(cleave_session_t *session, const cleave_plan_region_t *region,
                                     const cleave_program_t *program, cleave_error_t *error) {
   const cleave_program_info_t *info = program->info;
@@ -218,7 +218,7 @@ static cleave_status_t build_steps(cleave_build_t *build, cleave_error_t *error)
   return CLEAVE_OK;
 }
 
-/* What is computed, in which order: as the plan says, or every node by itself. */
+/* Finds what is computed, and in which order: as the plan says, or every node by itself. */
 static cleave_status_t find_order(cleave_build_t *build, cleave_error_t *error) {
   const cleave_plan_t *plan = build->session->plan;
   if (plan != NULL) {

@@ -19,7 +19,7 @@ typedef struct copies {
   CLEAVE_ARRAY(cleave_step_t) steps;
 } copies_t;
 
-/* Where a step reads and writes. */
+/* The place where a step reads and writes. */
 static uint32_t step_place(const cleave_session_t *session, const cleave_step_t *step) {
   return step->kind == CLEAVE_STEP_DYNAMIC ? CLEAVE_PLACE_HOST : session->targets.items[step->target].place;
 }
@@ -169,8 +169,8 @@ static cleave_status_t get_event(cleave_session_t *session, uint32_t step, void 
   return CLEAVE_OK;
 }
 
-/* What step `index` has to wait for, for one input. `waited` is, by target, the last step on its stream that
- * the host knows to be done. */
+/* Adds what step `index` has to wait for because of one input. `waited` has, for each target, the last step
+ * on its stream that the host knows to be done. */
 static cleave_status_t add_wait(cleave_session_t *session, uint32_t index, uint32_t writer, uint32_t *waited,
                                 cleave_error_t *error) {
   cleave_step_t *step = &session->steps.items[index];

@@ -136,7 +136,7 @@ typedef struct cleave_step {
   uint32_t part_capacity;
 } cleave_step_t;
 
-/* Where the views of a slot lie, to be patched. */
+/* A view of a slot, whose address is set once memory is there. */
 typedef struct cleave_patch {
   uint32_t next; /* of the same root slot, or block; NONE ends */
   uint32_t slot; /* whose view it copies */
@@ -164,7 +164,7 @@ typedef struct cleave_target {
   cleave_session_device_t statistics;
 } cleave_target_t;
 
-/* What cleave_session_set_output said about an output. */
+/* An output as cleave_session_set_output has set it. */
 typedef struct cleave_output {
   uint32_t slot;
   cleave_request_t request;
@@ -217,7 +217,7 @@ typedef struct cleave_single {
   void *workspace; /* owned */
 } cleave_single_t;
 
-/* What a stream said when the host waited for it. */
+/* The result of a stream, which the host learns when it waits for it. */
 typedef struct cleave_late {
   bool is_late;
   cleave_status_t status;
@@ -289,7 +289,7 @@ struct cleave_session {
   bool has_run;
 };
 
-/* Around work of the session's threads: see system/contention.h. */
+/* Callers put these around work of the session's threads: see system/contention.h. */
 void cleave_session_enter(const cleave_session_t *session);
 void cleave_session_leave(const cleave_session_t *session);
 
@@ -314,7 +314,7 @@ CLEAVE_STATUS cleave_session_build(cleave_session_t *session, cleave_error_t *er
 
 /* Steps that copy values between places, and what streams wait for. */
 CLEAVE_STATUS cleave_session_add_copies(cleave_session_t *session, cleave_error_t *error);
-/* What is copied to a device on a stream stays until the host has waited for it. */
+/* Keeps what is copied to a device on a stream until the host has waited for the stream. */
 void cleave_session_extend_lifetimes(cleave_session_t *session);
 
 CLEAVE_STATUS cleave_session_add_note(cleave_session_t *session, const char *note, cleave_error_t *error);
@@ -328,7 +328,7 @@ cleave_status_t cleave_session_fail_node(const cleave_graph_t *graph, cleave_nod
 
 /* Gives each step a lane if the session is to run steps side by side, and if any can be. */
 CLEAVE_STATUS cleave_session_make_lanes(cleave_session_t *session, cleave_error_t *error);
-/* What has ended when a step starts, as for cleave_lanes_known; NULL without lanes. */
+/* The steps that have ended when a step starts, as in cleave_lanes_known; NULL without lanes. */
 const uint32_t *cleave_session_known(const cleave_session_t *session, uint32_t step);
 uint32_t cleave_session_lane_count(const cleave_session_t *session); /* 0 without lanes */
 void cleave_session_destroy_lanes(cleave_session_t *session);
@@ -366,7 +366,7 @@ void cleave_session_patch_block(cleave_session_t *session, uint32_t block, void 
 
 /* The state that an input is, or NULL. */
 cleave_state_t *cleave_session_find_state(cleave_session_t *session, uint32_t input);
-/* What the next run reads; copied. */
+/* Sets what the next run reads; it is copied. */
 void cleave_session_set_state(cleave_session_t *session, cleave_state_t *state, const void *data);
 /* Before a run: outputs of the last run become inputs. */
 CLEAVE_STATUS cleave_session_advance(cleave_session_t *session, cleave_error_t *error);

@@ -17,7 +17,8 @@ static size_t round_up(size_t bytes) {
 
 /* ---- lifetimes and blocks ---- */
 
-/* Ends by lane: of each root slot, and of each block, which are no more than slots. NULL without lanes. */
+/* The last step of each lane that uses a root slot, and a block. There are never more blocks than slots. Both
+ * are NULL without lanes. */
 typedef struct ends {
   uint32_t lane_count;
   uint32_t *slots;
@@ -150,7 +151,7 @@ static cleave_status_t make_blocks(cleave_session_t *session, const ends_t *ends
 
 /* ---- placement ---- */
 
-/* What the placement of one place needs: chains of blocks that die at the same step. */
+/* The state of placing blocks in one place, with chains of the blocks that die at the same step. */
 typedef struct placement {
   const ends_t *ends;
   uint32_t place;
@@ -325,7 +326,7 @@ static cleave_status_t fill_steps(cleave_session_t *session, cleave_error_t *err
   for (size_t s = 0; s < session->steps.count; s++) {
     CLEAVE_TRY(fill_step(session, &session->steps.items[s], error));
   }
-  /* What no step shows but the user reads. */
+  /* The user reads outputs by the views of their slots, which no step has. */
   for (uint32_t k = 0; k < session->output_count; k++) {
     uint32_t slot = session->outputs[k].slot;
     CLEAVE_TRY(add_patch(session, slot, &session->slots.items[slot].view, error));

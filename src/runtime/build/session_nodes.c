@@ -79,7 +79,7 @@ static cleave_status_t try_alias(cleave_build_t *build, cleave_node_t node, bool
 
 /* ---- without a region ---- */
 
-/* What runs a node by itself if no region's backend does: `cpu`, or the kernel of a library's operator. */
+/* Finds what runs a node outside of regions: `cpu`, or the kernel of a library's operator. */
 static cleave_status_t node_target(const cleave_build_t *build, cleave_node_t node, uint32_t *out_target,
                                    cleave_error_t *error) {
   cleave_session_t *session = build->session;

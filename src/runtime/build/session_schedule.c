@@ -4,7 +4,8 @@
 #include "ops/ops.h"
 #include "runtime/build/session_build.h"
 
-/* What a thread does in a nanosecond, and what each step costs: good enough to compare branches. */
+/* Estimates of what a thread does in a nanosecond and of what a step costs, good enough to compare branches.
+ */
 static const double flops_per_ns = 16.0;
 static const double bytes_per_ns = 4.0;
 static const double step_ns = 2000.0;

@@ -39,7 +39,7 @@ cleave_status_t cleave_session_fail_node(const cleave_graph_t *graph, cleave_nod
 
 /* ---- programs ---- */
 
-/* What cannot be copied to a device: elements of text are pointers. */
+/* Has the region values that cannot be copied to a device? Elements of text are pointers. */
 static bool has_text(const cleave_region_view_t *region) {
   for (uint32_t k = 0; k < region->value_count; k++) {
     if (region->values[k].tensor.dtype == CLEAVE_DTYPE_STRING) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a session needs, in numbers. */
+/* Counts and sizes of what a session needs. */
 #ifndef CLEAVE_RUNTIME_BUILD_STATISTICS_H
 #define CLEAVE_RUNTIME_BUILD_STATISTICS_H
 

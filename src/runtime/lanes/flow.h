@@ -69,7 +69,7 @@ CLEAVE_STATUS cleave_lanes_cut(cleave_lanes_t *lanes, cleave_error_t *error);
 
 typedef struct cleave_flow cleave_flow_t;
 
-/* Where a lane runs. */
+/* The workers that a lane runs on. */
 typedef struct cleave_flow_lane {
   uint32_t device;
   bool is_copy; /* on the device's copy workers, if it has any */
@@ -92,8 +92,8 @@ CLEAVE_STATUS cleave_flow_create(const cleave_flow_request_t *request, cleave_fl
 void cleave_flow_destroy(cleave_flow_t *flow);
 
 /* One run, to its end. Steps that need what failed do not run, and neither do those behind it in its lane. Of
- * several failures the one of the lowest step is told; *out_step is CLEAVE_INDEX_NONE if it came out of a
- * stream, where nobody knows whose it is. */
+ * several failures the one of the lowest step is told; *out_step is CLEAVE_INDEX_NONE if a stream
+ * reported it, because the step is then unknown. */
 CLEAVE_STATUS cleave_flow_run(cleave_flow_t *flow, uint32_t *out_step, cleave_error_t *error);
 
 #endif /* CLEAVE_RUNTIME_LANES_FLOW_H */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* What it costs to go on on another worker: its thread sleeps, and is woken. */
+/* The cost of continuing on another worker, whose thread sleeps and has to be woken. */
 static const double handover_ns = 20000.0;
 
 static double max_of(double a, double b) {

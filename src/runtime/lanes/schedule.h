@@ -8,7 +8,7 @@
 
 #include "base/containers/array.h"
 
-/* What is computed in one piece: a region, or a node. */
+/* A region or a node, which is computed in one piece. */
 typedef struct cleave_unit {
   double ns;             /* estimated, on one thread */
   bool is_elsewhere;     /* on a device: it takes no worker's time */

@@ -117,7 +117,7 @@ static cleave_status_t bind_symbols(const cleave_graph_t *graph, size_t index,
   return CLEAVE_OK;
 }
 
-/* What is given, if it is more than the graph says. */
+/* Gives inputs the types of the tensors that are given, if those say more than the graph. */
 static cleave_status_t set_input_types(cleave_graph_t *graph, const cleave_tensor_view_t *const *inputs,
                                        cleave_error_t *error) {
   for (size_t k = 0; inputs != NULL && k < graph->inputs.count; k++) {

@@ -18,7 +18,7 @@ CLEAVE_STATUS cleave_graph_bind(const cleave_graph_t *graph, const cleave_tensor
                                 size_t input_count, const bool *keep_node, cleave_graph_t **out_graph,
                                 cleave_error_t *error);
 
-/* The same for planning: dims that are negative stay open, and so does what nothing tells. */
+/* cleave_graph_bind for planning: negative dims stay open, and so do sizes that nothing tells. */
 CLEAVE_STATUS cleave_graph_bind_partly(const cleave_graph_t *graph, const cleave_tensor_view_t *const *inputs,
                                        size_t input_count, const bool *keep_node, cleave_graph_t **out_graph,
                                        cleave_error_t *error);

@@ -17,7 +17,8 @@ size_t cleave_model_dead_count(const cleave_model_t *model);
 CLEAVE_STATUS cleave_model_create_take(cleave_graph_t *graph, cleave_model_t **out_model,
                                        cleave_error_t *error);
 
-/* The same for a graph that was copied from that of `origin`, which it retains: graphs share texts. */
+/* cleave_model_create_take for a copy of the graph of `origin`. The model retains `origin`, because the
+ * graphs share texts. */
 CLEAVE_STATUS cleave_model_create_sharing_take(cleave_graph_t *graph, cleave_model_t *origin,
                                                cleave_model_t **out_model, cleave_error_t *error);
 

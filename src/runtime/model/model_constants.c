@@ -233,7 +233,7 @@ static cleave_status_t settle(const cleave_model_t *old, cleave_model_t *model, 
   return status == CLEAVE_OK ? cleave_graph_share_constants(model->graph, old->graph, error) : status;
 }
 
-/* What inference and folding refuse with these constants is another structure too. */
+/* If inference or folding fails with these constants, the structure counts as another one. */
 static cleave_status_t as_structure(cleave_status_t status, const cleave_error_t *cause,
                                     cleave_error_t *error) {
   return status == CLEAVE_ERROR_OUT_OF_MEMORY

@@ -78,7 +78,7 @@ cleave_status_t cleave_gradient_find_value(const cleave_graph_t *graph, const ch
   return CLEAVE_OK;
 }
 
-/* What is differentiated by: the values of those names, or all parameters. */
+/* Finds the values to differentiate by: those with the given names, or all parameters. */
 static cleave_status_t find_wrt(job_t *job, const char *const *names, size_t count, cleave_error_t *error) {
   const cleave_graph_t *graph = job->graph;
   job->is_default = count == 0;

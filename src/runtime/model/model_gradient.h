@@ -28,7 +28,7 @@ CLEAVE_STATUS cleave_graph_add_gradients(cleave_graph_t *graph, cleave_value_t l
                                          const cleave_value_t *wrt, size_t wrt_count,
                                          cleave_value_t *out_gradients, cleave_error_t *error);
 
-/* What was loaded, for an order. Borrowed. */
+/* The rule files that were loaded. Borrowed. */
 const cleave_rule_list_t *cleave_rule_files_list(const cleave_rule_files_t *files);
 
 /* Does one of the files declare an option of this name? */

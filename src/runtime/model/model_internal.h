@@ -25,7 +25,7 @@ struct cleave_model {
   cleave_arena_t arena;               /* of the lists below */
   cleave_backward_region_t *backward; /* owned; cleave_model_backward */
   uint32_t backward_count;
-  /* Of a bound model: what it was bound to, by input; NULL if the model said everything. */
+  /* The tensors that a bound model was bound to, by input; NULL if the model said everything. */
   const cleave_tensor_view_t **bound_inputs;
   size_t bound_count;
 };

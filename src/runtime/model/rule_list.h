@@ -19,16 +19,16 @@ typedef struct cleave_rule_list {
   const cleave_ruleset_t **pointers;
   uint32_t count;            /* of rulesets */
   cleave_rule_t *everything; /* without files: the one rule there is */
-  /* As in cleave_partition_options_t; set by who wants to leave applications of rules out. */
+  /* As in cleave_partition_options_t; set by callers that leave applications of rules out. */
   bool (*allow)(void *context, const cleave_graph_t *graph, const cleave_plan_rule_t *rule,
                 const cleave_node_t *nodes, uint32_t node_count);
   void *allow_context;
-  bool stops_at_mistakes; /* as in cleave_transform_options_t; set by who checks rules */
+  bool stops_at_mistakes; /* as in cleave_transform_options_t; set by callers that check rules */
 } cleave_rule_list_t;
 
-/* What the embedding API does not ask for. All zero: nothing of it. */
+/* Options that the embedding API does not have. All zero are the defaults. */
 typedef struct cleave_rule_list_options {
-  /* Per setting, or NULL: it has served elsewhere, so that no rule file needs to declare it. */
+  /* Per setting: something else used it, so that no rule file has to declare it. NULL: nothing did. */
   const bool *known;
   const cleave_rules_listener_t
       *listener;          /* told of the files, also of those of a load that fails; or NULL */
@@ -50,8 +50,8 @@ cleave_partition_options_t cleave_rule_list_ask(const cleave_rule_list_t *list, 
 /* For cleave_transform_options_t.fold. */
 CLEAVE_STATUS cleave_rule_list_fold(void *context, cleave_graph_t *graph, cleave_error_t *error);
 
-/* What such rules did, once more: the changes of a log on a copy of the graph that they were made to, which
- * must outlive it (cleave_transform_replay). */
+/* Makes the changes of a log again, on a copy of the graph that they were made to, which must outlive the
+ * copy (cleave_transform_replay). */
 CLEAVE_STATUS cleave_graph_replay(const cleave_graph_t *graph, const cleave_edits_t *edits,
                                   cleave_graph_t **out_graph, cleave_error_t *error);
 

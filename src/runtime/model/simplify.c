@@ -14,7 +14,7 @@
 
 enum { MAX_ROUNDS = 4, LARGE_RESULT = 16 << 20, MUCH_GARBAGE = 64 << 20, SOME_GARBAGE = 256 << 10 };
 
-/* What a model may make of itself at most: so many bytes and so much work, and more by what it brings. */
+/* Folding may make so many bytes and do so much work for every model, and more for each byte of the model. */
 enum { FREE_BYTES = 256 << 20, BYTES_PER_BYTE = 8, WORK_PER_BYTE = 16 };
 #define FREE_WORK ((uint64_t)4 << 30)
 

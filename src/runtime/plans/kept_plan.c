@@ -132,8 +132,8 @@ static void add_request(cleave_text_t *key, const cleave_partition_request_t *re
   }
 }
 
-/* What backends find out about the processor, and what the environment tells them about it: they may take
- * more, or less, on another one. */
+/* Adds what backends find out about the processor, and what the environment tells them about it: on another
+ * one they may take more, or less. */
 static void add_processor(cleave_text_t *key) {
 #if defined(__x86_64__) && defined(__GNUC__)
   unsigned first[4] = {0};   /* registers a to d; b has the number of this processor */

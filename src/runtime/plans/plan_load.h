@@ -19,8 +19,8 @@ CLEAVE_STATUS cleave_plan_document_open(const char *path, const cleave_graph_t *
 CLEAVE_STATUS cleave_plan_load_document(cleave_plan_document_t *document, const cleave_graph_t *graph,
                                         bool fallback, cleave_plan_t **out_plan, cleave_error_t *error);
 
-/* The same for a model. If the document is about the model bound to other sizes than this one is, it is
- * loaded for those and taken over to this model's (as cleave_plan_rebase does). */
+/* cleave_plan_load_document for a model. If the document is about the model bound to other sizes than this
+ * one is, it is loaded for those and taken over to this model's (as cleave_plan_rebase does). */
 CLEAVE_STATUS cleave_plan_load_for(cleave_plan_document_t *document, cleave_model_t *model, bool fallback,
                                    cleave_plan_t **out_plan, cleave_error_t *error);
 
@@ -35,8 +35,8 @@ CLEAVE_STATUS cleave_plan_check_regions(const cleave_plan_t *plan, const char *p
                                         cleave_arena_t *arena, const char ***out_reasons, bool *out_any,
                                         cleave_error_t *error);
 
-/* The same without fallback. CLEAVE_ERROR_UNSUPPORTED: the first refusal, or
- * a backend that is missing, after `place`. */
+/* Asks them without fallback. CLEAVE_ERROR_UNSUPPORTED tells the first refusal, or a backend that is missing,
+ * after `place`. */
 CLEAVE_STATUS cleave_plan_ask_backends(const cleave_plan_t *plan, const char *place, cleave_error_t *error);
 
 #endif /* CLEAVE_RUNTIME_PLANS_PLAN_LOAD_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the program adds to cleave/server.h. */
+/* Functions that the program needs beside those of cleave/server.h. */
 #ifndef CLEAVE_RUNTIME_SERVE_SERVER_H
 #define CLEAVE_RUNTIME_SERVE_SERVER_H
 

@@ -15,7 +15,7 @@
 
 enum { MAX_THREADS = 1024, MAX_WORKERS = 64 };
 
-/* Around work of which at most `threads` threads are watched. */
+/* Begins work whose contention is measured for at most `threads` threads. */
 static void enter(const cleave_session_t *session, int32_t threads) {
   if (session->compile_options.threads > 1) {
     cleave_contention_enter(threads);
@@ -100,7 +100,7 @@ static cleave_status_t set_options(cleave_session_t *session, cleave_context_t *
                                            &session->arena, &session->options, error);
 }
 
-/* What a session is made of. */
+/* A session is made of these. */
 typedef struct source {
   const cleave_graph_t *graph;
   const cleave_plan_t *plan; /* of the graph, or NULL */
@@ -158,8 +158,8 @@ static cleave_status_t create(cleave_session_t *session, const source_t *source,
   return cleave_session_start_lanes(session, error);
 }
 
-/* Without the backends of `without`, whose devices have failed. Where another one's does, and `cpu` may take
- * its regions, it comes to them: *out_again. */
+/* Creates the session without the backends in `without`, whose devices have failed. If the device of another
+ * one fails, and `cpu` may take its regions, that backend is added to them and *out_again is true. */
 static cleave_status_t try_create(const source_t *source, cleave_without_t *without, bool *out_again,
                                   cleave_session_t **out_session, cleave_error_t *error) {
   cleave_error_t reason = CLEAVE_ERROR_INIT;

@@ -382,7 +382,7 @@ static cleave_status_t get_workspace(cleave_session_t *session, size_t bytes, cl
   return CLEAVE_OK;
 }
 
-/* What the program reads and writes: constants are in executors' inputs only. */
+/* Lists what the program reads and writes. Only executors have constants among their inputs. */
 static cleave_status_t prepare_call(dynamic_call_t *call, const cleave_program_t *program,
                                     cleave_error_t *error) {
   cleave_session_t *session = call->session;

@@ -191,7 +191,7 @@ static cleave_status_t take_inputs(cleave_session_t *session, const cleave_step_
   return CLEAVE_OK;
 }
 
-/* Where the step was to add to an output, `cpu` writes elsewhere first. */
+/* `cpu` writes to a buffer of its own first, unless the step overwrites an output in host memory. */
 static cleave_status_t place_outputs(const cleave_session_t *session, const cleave_step_t *step,
                                      cleave_error_t *error) {
   cleave_step_fallback_t *fallback = step->fallback;
