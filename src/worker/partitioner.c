@@ -111,7 +111,7 @@ cleave_status_t worker_partitioner_supported(worker_t *worker, cleave_wire_in_t 
   return CLEAVE_OK;
 }
 
-/* What review attaches, in the order in which it does: the parent says what is wrong with it. */
+/* Collects what `review` attaches, in order. The parent checks it. */
 typedef struct attaching {
   cleave_wire_out_t pairs;
   uint32_t count;

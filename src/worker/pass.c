@@ -7,7 +7,8 @@
 #include "backend/region/region_wire.h"
 #include "worker/worker.h"
 
-/* What the library has as `graph`. It stays after the pass, so that whoever kept it hears no. */
+/* The library has this as `graph`. It outlives the pass, so that calls with a pointer that it kept are
+ * refused. */
 typedef struct editing {
   worker_t *worker;
   bool is_open;

@@ -105,7 +105,7 @@ void worker_program_unload_all(worker_t *worker) {
 
 /* ---- compiling ---- */
 
-/* What the planner must know; executors and kernels need nothing but their inputs and outputs. */
+/* Replies with what the planner must know. Executors and kernels need only their inputs and outputs. */
 static cleave_status_t take_info(worker_t *worker, worker_program_t *program, cleave_message_t *message) {
   bool has_info = program->way == CLEAVE_WAY_COMPILE || program->way == CLEAVE_WAY_LOAD;
   const cleave_program_info_t none = {.size = sizeof none};

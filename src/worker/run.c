@@ -7,7 +7,7 @@
 #include "backend/region/region_wire.h"
 #include "worker/worker.h"
 
-/* What `resize_output` gets as its session. */
+/* `resize_output` gets this as its session. */
 typedef struct running {
   worker_t *worker;
   worker_program_t *program;
@@ -125,7 +125,7 @@ static cleave_status_t resize_output(void *session, uint32_t output, int32_t ran
   return status;
 }
 
-/* They are open again for the next run. */
+/* Frees the outputs whose shapes this run told; the next run tells them again. */
 static void forget_open(const running_t *running) {
   worker_program_t *program = running->program;
   for (uint32_t k = 0; k < program->region.output_count; k++) {
@@ -183,7 +183,7 @@ static cleave_status_t call(const worker_t *worker, const worker_program_t *prog
   }
 }
 
-/* Where the buffers are: the library may have written into its views. */
+/* Points the outputs to their buffers again, because the library may have written into its views. */
 static void restore_outputs(worker_program_t *program) {
   for (uint32_t k = 0; k < program->area.count; k++) {
     const worker_range_t *range = &program->area.ranges[k];

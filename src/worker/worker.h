@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the files of the worker share: the library, its programs and partitioners at work, and how requests
+/* The files of the worker share this: the library, its programs and partitioners at work, and how requests
  * are answered. */
 #ifndef CLEAVE_WORKER_WORKER_H
 #define CLEAVE_WORKER_WORKER_H
@@ -10,7 +10,7 @@
 #include "backend/process/worker_protocol.h"
 #include "base/arena.h"
 
-/* fault.c: When the library crashes: where it was, written into memory that the parent reads. */
+/* fault.c: if the library crashes, writes where it was into memory that the parent reads. */
 
 /* A range of memory that faults are looked up in. */
 typedef struct worker_range {
@@ -22,14 +22,15 @@ typedef struct worker_range {
   uint32_t index;
 } worker_range_t;
 
-/* Handlers for crashes, on a stack of their own; those that were there before (a sanitizer's) go on. */
+/* Installs handlers for crashes on a stack of their own; those that were there before (a
+ * sanitizer's) follow them. */
 void worker_fault_install(cleave_fault_record_t *record);
 
-/* The ranges of the program that runs; valid until they are replaced. */
+/* Sets the ranges of the program that runs; they must stay valid until they are replaced. */
 void worker_fault_watch(const worker_range_t *ranges, uint32_t count);
 
-/* memory.c: Memory that a library gets: buffers between pages that cannot be touched, and constants that
- * cannot be written. */
+/* memory.c: a library gets buffers between pages that cannot be touched, and constants that cannot be
+ * written. */
 
 /* ---- buffers of a program ---- */
 
@@ -84,21 +85,21 @@ CLEAVE_STATUS worker_constants_add(worker_constants_t *constants, uint32_t id, s
 void worker_constants_drop(worker_constants_t *constants, uint32_t id);
 /* NULL if there is none of this number. */
 const void *worker_constants_get(worker_constants_t *constants, uint32_t id, size_t *out_bytes);
-/* Whoever asks owns it from now on, and unmaps its bytes: the worker does not know it any more. */
+/* Gives the constant to the caller, who unmaps its bytes; the worker forgets it. */
 void *worker_constants_take(worker_constants_t *constants, uint32_t id, size_t *out_bytes);
 /* For cleave_region_read. */
 const void *worker_constants_find(void *constants, uint32_t id, size_t bytes);
 void worker_constants_deinit(worker_constants_t *constants);
 
-/* An output whose shape the library tells while it runs. */
+/* An output whose shape the library tells during a run. */
 typedef struct worker_open_output {
   worker_area_t area; /* of the run at hand */
   void *device;       /* memory of the device for it */
   int64_t dims[CLEAVE_MAX_RANK];
 } worker_open_output_t;
 
-/* A compiled region, an executor or a kernel. What the region said lives as long as it: constants may lie in
- * the message. */
+/* A compiled region, an executor or a kernel. The message that described it lives as long, because constants
+ * may lie in it. */
 typedef struct worker_program {
   uint32_t id;
   void *program; /* of the library */
@@ -114,7 +115,7 @@ typedef struct worker_program {
   size_t blob_bytes;
   size_t workspace_bytes;
   void *workspace; /* on the device; otherwise the scratch memory */
-  /* What it is bound to. */
+  /* The buffers that it is bound to. */
   bool is_bound;
   cleave_arena_t binding; /* all of this, until it is bound again */
   worker_area_t area;
@@ -160,7 +161,7 @@ struct worker {
   worker_scratch_t scratch;
   CLEAVE_ARRAY(worker_program_t *) programs; /* by id, rising */
   CLEAVE_ARRAY(worker_partitioning_t *) partitionings;
-  /* Of the request at hand; others while one is answered that came in the middle of it. */
+  /* State of the current request; a request that comes in the middle of it has its own meanwhile. */
   cleave_frame_t request;
   cleave_arena_t arena;
   cleave_wire_out_t reply; /* what follows status and message */
@@ -172,12 +173,12 @@ bool worker_serve(worker_t *worker);
 
 /* ---- messages (messages.c) ---- */
 
-/* There is nobody to talk to: ends this process and what the library started. If the library closed the
- * socket, the parent does that. */
+/* Ends this process and what the library started, because there is nobody to talk to. If the library closed
+ * the socket, the parent ends them. */
 _Noreturn void worker_end(void);
 /* Sends a frame; ends the process if that fails. */
 void worker_send(worker_t *worker, uint32_t kind, const cleave_wire_out_t *frame);
-/* The worker that worker_log sends through. */
+/* Sets the worker that worker_log sends through. */
 void worker_log_through(worker_t *worker);
 /* A line for the log of the program that embeds cleave; from any thread. `host` may be NULL. */
 void worker_log(const cleave_host_t *host, int32_t level, const char *line);
@@ -188,22 +189,22 @@ typedef struct worker_answer {
   cleave_wire_in_t in;  /* what follows success */
 } worker_answer_t;
 
-/* Asks for what the library asks for in the middle of a request, and answers what is asked meanwhile. Returns
- * the answer's status; `message` may be NULL. */
+/* Sends a question of the library in the middle of a request, and answers what the parent asks meanwhile.
+ * Returns the answer's status; `message` may be NULL. */
 cleave_status_t worker_call_back(worker_t *worker, uint32_t kind, const cleave_wire_out_t *content,
                                  worker_answer_t *out_answer, cleave_message_t *message);
 void worker_answer_free(worker_answer_t *answer);
 
-/* Pairs in an arena. False if they cannot be read. */
+/* Reads pairs into an arena. False if they cannot be read. */
 bool worker_read_pairs(cleave_arena_t *arena, cleave_wire_in_t *in, const cleave_key_value_t **out_pairs,
                        uint32_t *out_count);
 cleave_status_t worker_read_region(worker_t *worker, cleave_wire_in_t *in, cleave_arena_t *arena,
                                    cleave_region_view_t *region, cleave_message_t *message);
-/* The error as the message of a reply; returns its status. */
+/* Makes the error the message of a reply; returns its status. */
 cleave_status_t worker_fail(const cleave_error_t *error, cleave_message_t *message);
-/* A request that makes no sense. */
+/* Refuses a request that makes no sense. */
 cleave_status_t worker_fail_request(cleave_message_t *message);
-/* The memory of the request belongs to the caller from now on. */
+/* Gives the memory of the request to the caller. */
 unsigned char *worker_take_request(worker_t *worker);
 /* Frees the memory of the request at hand and of its reply. */
 void worker_request_free(worker_t *worker);
@@ -223,7 +224,7 @@ void worker_request_free(worker_t *worker);
 
 worker_program_t *worker_program_find(const worker_t *worker, uint32_t id);
 void worker_program_unload_all(worker_t *worker);
-/* Memory on the device for what the program is bound to. */
+/* Allocates memory on the device for what the program is bound to. */
 cleave_status_t worker_device_use(worker_t *worker, worker_program_t *program, cleave_message_t *message);
 void worker_device_leave(const worker_t *worker, worker_program_t *program);
 /* Its properties are to be had; a program for a device that does not start is not compiled. */
