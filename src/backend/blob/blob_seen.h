@@ -16,7 +16,7 @@
 #define CLEAVE_BLOB_SEEN_EXTENSION ".seen"
 enum { CLEAVE_BLOB_SEEN_BYTES = 4 << 20 }; /* smaller files are looked through each time */
 
-/* What a file is known by; as bytes, the content of the small file. */
+/* The identity of a file; its bytes are the content of the small file. */
 typedef struct cleave_blob_seen {
   char magic[8];
   cleave_digest_t digest;
@@ -24,7 +24,7 @@ typedef struct cleave_blob_seen {
   char boot[40];
 } cleave_blob_seen_t;
 
-/* Of an open file with this digest; false if it cannot be known for sure. */
+/* Describes an open file with this digest; false if it cannot be known for sure. */
 bool cleave_blob_seen_describe(int descriptor, cleave_digest_t digest, cleave_blob_seen_t *out_seen);
 
 /* Was the file at `path` looked through as it is described here? If so, it counts as used now. */

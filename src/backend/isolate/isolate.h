@@ -20,8 +20,8 @@ CLEAVE_STATUS cleave_isolate_open(const char *path, const char *absolute, const 
                                   cleave_error_t *error);
 void cleave_isolate_destroy(cleave_isolate_t *isolate);
 
-/* What takes the place of the library's own struct; lives as long as `isolate`, which is the state that its
- * functions want. `initialise` and `destroy` are not for calling. */
+/* The table in place of the library's own. It lives as long as `isolate`, which its functions take as their
+ * state. Its `initialise` and `destroy` must not be called. */
 const cleave_backend_t *cleave_isolate_table(const cleave_isolate_t *isolate);
 /* Name for messages from now on. */
 void cleave_isolate_rename(cleave_isolate_t *isolate, const char *name);
@@ -33,8 +33,8 @@ CLEAVE_STATUS cleave_isolate_initialise(cleave_isolate_t *isolate, cleave_messag
  * programs of the old one stay lost. */
 CLEAVE_STATUS cleave_isolate_restart(cleave_isolate_t *isolate, cleave_error_t *error);
 
-/* Of the file of the library as it was when it was opened: what cleave_library_digest says of it in this
- * process. Zeros if it has no blobs. */
+/* The digest of the library's file as it was when it was opened, as cleave_library_digest has it in this
+ * process. Zeros if the library has no blobs. */
 cleave_digest_t cleave_isolate_digest(const cleave_isolate_t *isolate);
 
 void cleave_isolate_describe(cleave_isolate_t *isolate, cleave_isolation_t *out_description);

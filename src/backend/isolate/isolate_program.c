@@ -41,7 +41,7 @@ static bool is_known(const cleave_isolated_port_t *port) {
   return known;
 }
 
-/* What a value on the boundary is; that of an operator may be a constant, which the worker has. */
+/* Describes a value on the boundary. An input of an operator may be a constant, which the worker has. */
 static cleave_status_t describe_port(const cleave_isolated_program_t *program,
                                      const cleave_value_view_t *value, bool is_input,
                                      cleave_isolated_port_t *port, cleave_message_t *message) {
@@ -253,7 +253,7 @@ static cleave_status_t ask(cleave_isolated_program_t *program, const cleave_regi
   return CLEAVE_OK;
 }
 
-/* What the worker has of it; a call has begun. */
+/* Unloads the worker's part of the program. The caller has begun a call. */
 static void unmake(cleave_isolated_program_t *program) {
   cleave_worker_call_t call = cleave_isolate_program_call(program, CLEAVE_FRAME_UNLOAD);
   cleave_worker_t *worker = program->worker;

@@ -43,7 +43,7 @@ typedef struct cleave_isolated_program {
   cleave_arena_t arena;
 } cleave_isolated_program_t;
 
-/* What a program is made of. */
+/* A program is made of this. */
 typedef struct cleave_isolate_request {
   cleave_program_way_t way;
   uint32_t number;  /* of the operator or the blob, if the way has one */

@@ -38,8 +38,8 @@ static size_t read_size(reader_t *reader, size_t known) {
   return size > known ? known : (size_t)size;
 }
 
-/* Of a list: how many there are, and how many of them follow: all, as many as anybody looks at, or none if
- * there is no list. */
+/* Reads how many entries a list has, and returns how many of them follow: all of them up to `most`, or none
+ * if there is no list. */
 static uint32_t read_counts(reader_t *reader, uint32_t most, uint32_t *out_count) {
   *out_count = cleave_wire_u32(reader->in);
   uint32_t sent = cleave_wire_count(reader->in, MIN_ENTRY);

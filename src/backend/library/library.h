@@ -28,7 +28,8 @@ CLEAVE_STATUS cleave_library_check_file(const char *path, cleave_error_t *error)
  * stands for them where there is one, so that they need not be read. Zeros if it is not found. */
 cleave_digest_t cleave_library_digest(void (*function)(void));
 
-/* The same of a file that this process has not loaded. Zeros if it cannot be read, or is not such a file. */
+/* The digest of a file that this process has not loaded. Zeros if it cannot be read, or is not such a file.
+ */
 cleave_digest_t cleave_library_digest_file(const char *path);
 
 /* Adds the build ID among these ELF notes; false if there is none, or one that is too short to be a digest.
@@ -40,7 +41,7 @@ bool cleave_library_digest_notes(cleave_digest_state_t *state, const unsigned ch
  * in the order of their names. Folders that cannot be read are left out. The caller frees each path. */
 typedef CLEAVE_ARRAY(char *) cleave_path_list_t;
 CLEAVE_STATUS cleave_library_list(const char *folders, cleave_path_list_t *paths, cleave_error_t *error);
-/* The same for the folder "cleave/backends" that is installed beside libcleave or the program. */
+/* Lists the folder "cleave/backends" that is installed beside libcleave or the program. */
 CLEAVE_STATUS cleave_library_list_bundled(cleave_path_list_t *paths, cleave_error_t *error);
 
 #endif /* CLEAVE_BACKEND_LIBRARY_LIBRARY_H */

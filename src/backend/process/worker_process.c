@@ -120,7 +120,7 @@ static void drain_output(cleave_worker_t *worker) {
 
 /* ---- waiting ---- */
 
-/* Has the process ended? It is not reaped yet. Where somebody else reaped it, it has. */
+/* Has the process ended? It is not reaped here. If somebody else reaped it, it has ended. */
 static bool has_ended(const cleave_worker_t *worker) {
   siginfo_t info = {.si_pid = 0};
   return waitid(P_PID, (id_t)worker->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0;

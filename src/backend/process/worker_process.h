@@ -96,7 +96,7 @@ typedef cleave_status_t (*cleave_worker_answer_t)(void *context, uint32_t kind, 
                                                   cleave_wire_out_t *out, int *out_fd,
                                                   cleave_message_t *message);
 
-/* What a call is for: a limit, and words for messages. */
+/* The purpose of a call: its limit, and words for messages. */
 typedef struct cleave_worker_call {
   uint32_t kind;
   uint32_t limit_ms;
@@ -143,7 +143,7 @@ CLEAVE_STATUS cleave_worker_spawn(cleave_worker_t *worker, cleave_error_t *error
 
 /* Memory that two processes map: a descriptor whose size can no longer change; -1 if there is none. */
 int cleave_worker_make_memory(const char *name, size_t bytes);
-/* The same, filled with data that nobody can change any more. */
+/* Makes such memory with data that nobody can change any more; -1 if there is none. */
 int cleave_worker_make_constant(const void *data, size_t bytes);
 
 #endif /* CLEAVE_BACKEND_PROCESS_WORKER_PROCESS_H */

@@ -24,7 +24,7 @@ typedef enum cleave_frame_kind {
 /* A library may call back so during a request. */
 bool cleave_frame_is_callback(uint32_t kind);
 
-/* How a worker ends whose library closed the socket. */
+/* The exit status of a worker whose library closed the socket. */
 enum { CLEAVE_WORKER_EXIT_CLOSED = 77 };
 
 /* Room for what a library says of a program; what is longer is cut. */
@@ -53,7 +53,7 @@ enum {
   CLEAVE_HAS_BLOBS = 1 << 15       /* all three */
 };
 
-/* The same of what it adds to cleave. */
+/* The optional members of what a library adds to cleave. */
 enum {
   CLEAVE_OPERATOR_HAS_INFER = 1 << 0,
   CLEAVE_OPERATOR_HAS_CREATE = 1 << 1,
@@ -74,7 +74,7 @@ enum {
   CLEAVE_PASS_HAS_RUN = 1 << 0
 };
 
-/* Of lists that a library brings, at most so many entries are sent, with the number of all. */
+/* At most so many entries of the lists of a library are sent, with the number of all. */
 enum { CLEAVE_MAX_EXTENSIONS = 1024, CLEAVE_MAX_RULE_FILES = 64, CLEAVE_MAX_OPTION_KEYS = 1024 };
 
 /* COMPILE: what makes the program, and what `number` is then. */
@@ -102,7 +102,7 @@ typedef enum cleave_select_question {
   CLEAVE_SELECT_COUNT
 } cleave_select_question_t;
 
-/* What a request asked for begins at a multiple of this in the reply. */
+/* The content of a reply begins at a multiple of this; a library has at most so many devices. */
 enum { CLEAVE_REPLY_ALIGNMENT = 16, CLEAVE_MAX_DEVICES = 64 };
 
 /* ---- the memory that the buffers of a program lie in ---- */

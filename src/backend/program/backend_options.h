@@ -56,7 +56,7 @@ CLEAVE_STATUS cleave_backend_device_of(const cleave_attribute_view_t *attribute,
 CLEAVE_STATUS cleave_backend_check_option(const cleave_backend_handle_t *handle, const char *key,
                                           cleave_error_t *error);
 
-/* Of device, options, threads and profile: programs compiled with others are other programs. */
+/* The hash of device, options, threads and profile: if it differs, so do the programs. */
 uint64_t cleave_compile_options_hash(const cleave_compile_options_t *options);
 
 #endif /* CLEAVE_BACKEND_PROGRAM_BACKEND_OPTIONS_H */

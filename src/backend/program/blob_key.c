@@ -150,7 +150,7 @@ static cleave_digest_t digest_types(const cleave_region_view_t *region) {
 
 /* ---- lines ---- */
 
-/* What is not a printing character, and the backslash, in hexadecimal. */
+/* Writes backslashes and characters that do not print in hexadecimal. */
 static void add_escaped(cleave_text_t *key, const char *text) {
   for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++) {
     cleave_text_format(key, *c < ' ' || *c == 0x7f || *c == '\\' ? "\\x%02x" : "%c", (unsigned)*c);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a compiled region is known by across processes: everything that it depends on, as lines of text. Two
- * requests with the same text get the same program.
+ * The key of a compiled region, the same in all processes: everything that it depends on, as lines of text.
+ * Two requests with the same text get the same program.
  *
  *   cleave 0.1.0, interface 2.0, x86_64       the program that asks, and the machine's architecture
  *   backend mirror
@@ -15,8 +15,8 @@
  *   region 1a..., 12 nodes                    hash of the region (cleave_region_view_t)
  *   types 77...                               digest of values, nodes and how they hang together
  *   constants 03...                           digest of all constants: of their content, or of the mapped
- * file that they lie in (device, inode, size, times) and their place name of a node on its own, which is part
- * of its program
+ *                                             file (device, inode, size, times) and place they lie in
+ *   name Relu_0                               of a node on its own, which is part of its program
  */
 #ifndef CLEAVE_BACKEND_PROGRAM_BLOB_KEY_H
 #define CLEAVE_BACKEND_PROGRAM_BLOB_KEY_H
@@ -39,11 +39,11 @@ bool cleave_blob_key_add_backend(cleave_text_t *key, const cleave_backend_handle
 void cleave_blob_key_add_line(cleave_text_t *key, const char *label, const char *text);
 void cleave_blob_key_add_digest(cleave_text_t *key, const char *label, cleave_digest_t digest);
 
-/* What the key of a plan begins with (runtime/plans/kept_plan.h), and of nothing else. */
+/* Keys of plans (runtime/plans/kept_plan.h), and no others, begin with this. */
 #define CLEAVE_BLOB_KEY_PLAN "plan\n"
 
-/* What follows `label` and a space in the line that begins with it: "mirror" for "version"; "" if there is
- * no such line. Length through *out_length. */
+/* Finds what follows `label` and a space in the line that begins so ("mirror" for "backend"); "" if there is
+ * no such line. *out_length is its length. */
 const char *cleave_blob_key_find(const char *key, const char *label, size_t *out_length);
 
 #endif /* CLEAVE_BACKEND_PROGRAM_BLOB_KEY_H */

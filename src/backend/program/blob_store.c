@@ -113,7 +113,7 @@ static bool is_plan_key(const char *key) {
   return strncmp(key, CLEAVE_BLOB_KEY_PLAN, sizeof CLEAVE_BLOB_KEY_PLAN - 1) == 0;
 }
 
-/* What happens without a file. */
+/* Says what is done if the file of a key cannot be used. */
 static const char *say_instead(const char *key) {
   return is_plan_key(key) ? "the rules run" : "the region is compiled again";
 }

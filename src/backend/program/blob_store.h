@@ -29,7 +29,7 @@ const char *cleave_blob_store_folder(const cleave_blob_store_t *store);
  * used. */
 bool cleave_blob_store_read(cleave_blob_store_t *store, const char *key, int32_t threads,
                             cleave_blob_t *out_blob);
-/* What is there for this key was refused, by its backend or whoever reads it: for the log. */
+/* Logs that a backend or another reader refused what is there for this key. */
 void cleave_blob_store_refuse(cleave_blob_store_t *store, const char *key, const char *reason);
 
 /* Keeps what `save` writes. */

@@ -225,7 +225,7 @@ void cleave_device_stream_destroy(cleave_device_t *device, void *stream) {
   destroy_object(device, device->functions.stream_destroy, stream);
 }
 
-/* Around a call in which the thread sleeps until the device is done. */
+/* Begins a call in which the thread sleeps until the device is done. */
 static void enter_wait(cleave_device_t *device) {
   if (!device->properties.waits_aside) {
     (void)pthread_mutex_lock(&device->lock);

@@ -169,7 +169,7 @@ static cleave_status_t load_or_compile(cleave_program_t *program, const cleave_p
 
 /* ---- making ---- */
 
-/* What the backend has to do. */
+/* Has the backend make the program. */
 static cleave_status_t make(cleave_program_t *program, const cleave_program_request_t *request,
                             cleave_message_t *message) {
   const cleave_backend_handle_t *handle = request->handle;

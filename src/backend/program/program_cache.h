@@ -19,7 +19,7 @@
 
 struct cleave_blob_store;
 
-/* What is to be compiled, and for what. Views that are equal, with names that are equal, get one program. */
+/* A view to compile, and how. Equal views with equal names get one program. */
 typedef struct cleave_program_request {
   const cleave_backend_handle_t *handle;
   const cleave_view_t *view;
@@ -80,8 +80,8 @@ CLEAVE_MUST_USE static inline cleave_status_t cleave_program_run(const cleave_pr
 /* Unloads it if nothing else uses it; NULL is a no-op. */
 void cleave_program_release(cleave_program_t *program);
 
-/* Around running a program, and reading its profile: no other session runs it meanwhile. Does nothing if
- * it is not shared. */
+/* Callers put these around running a program and reading its profile, so that no other session runs it
+ * meanwhile. They do nothing if it is not shared. */
 void cleave_program_lock(cleave_program_t *program);
 void cleave_program_unlock(cleave_program_t *program);
 

@@ -26,9 +26,9 @@ struct cleave_region_file {
   cleave_strings_t symbols;               /* open dimension -1 - k is called text number k */
 };
 
-/* What a reader of members takes for granted and nobody has checked yet: that values are made once and before
- * they are read, fusions disjoint, inputs and outputs what they are called; and that the
- * hash is the one of the text. Completes the values by their producers. */
+/* Checks what readers of members take for granted: that values are made once and before they are read, that
+ * fusions are disjoint, that inputs and outputs are what they are called, and that the hash is the one of the
+ * text. Completes the values by their producers. */
 CLEAVE_STATUS cleave_region_file_check(cleave_region_file_t *region, uint64_t hash, cleave_error_t *error);
 
 /* ---- region_reader ---- */

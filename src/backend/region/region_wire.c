@@ -264,7 +264,7 @@ static const void *tensor_data(codec_t *codec, const cleave_tensor_view_t *tenso
                                 : array(codec, tensor->data, bytes, 1, DATA_ALIGNMENT);
 }
 
-/* What only tensors of regions have, and what they must be. */
+/* Codes members that only tensors of regions have, and checks the tensor. */
 static void region_tensor(codec_t *codec, cleave_tensor_view_t *tensor) {
   bool is_known = tensor->dtype == CLEAVE_DTYPE_UNKNOWN || cleave_dtype_size(tensor->dtype) > 0;
   expect(codec, is_known && tensor->rank >= -1 && tensor->rank <= CLEAVE_MAX_RANK &&

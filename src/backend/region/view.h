@@ -22,7 +22,7 @@ static inline cleave_view_fusion_t cleave_view_fusion(const cleave_plan_t *plan,
                                 .attribute_count = fusion->attribute_count};
 }
 
-/* What a value is in this view, in place of what the graph says. */
+/* The type of a value in this view, in place of its type in the graph. */
 typedef struct cleave_view_type {
   cleave_value_t value;
   cleave_tensor_view_t type; /* dims must live as long as the view */

@@ -23,7 +23,7 @@ typedef struct cleave_isolation_policy {
   cleave_isolation_options_t options;
 } cleave_isolation_policy_t;
 
-/* Those of a context. */
+/* The policies of a context. */
 typedef struct cleave_isolation_policies {
   pthread_mutex_t lock;
   CLEAVE_ARRAY(cleave_isolation_policy_t) list;
@@ -40,7 +40,7 @@ bool cleave_isolation_policy_find(cleave_context_t *context, const char *name,
 CLEAVE_STATUS cleave_isolation_policy_set(cleave_context_t *context, const char *name,
                                           const cleave_isolation_options_t *options, cleave_error_t *error);
 
-/* What backends of a context are offered; a pointer to `table` is one to all of it. */
+/* The functions that backends of a context can call; a pointer to `table` is one to all of it. */
 typedef struct cleave_context_host {
   cleave_host_t table;
   cleave_log_t *log;

@@ -36,7 +36,7 @@ CLEAVE_STATUS cleave_registry_find(cleave_context_t *context, const char *name,
 void cleave_registry_retain(const cleave_backend_handle_t *handle);
 void cleave_registry_release(const cleave_backend_handle_t *handle);
 
-/* Of the code that a backend is, as it is loaded (cleave_library_digest). Thread-safe. */
+/* The digest of a backend's code as it is loaded (cleave_library_digest). Thread-safe. */
 cleave_digest_t cleave_registry_digest(const cleave_backend_handle_t *handle);
 
 /* Loads a library and starts its backend. `name` takes the place of the name that the library gives itself;
@@ -46,7 +46,7 @@ cleave_digest_t cleave_registry_digest(const cleave_backend_handle_t *handle);
 CLEAVE_STATUS cleave_registry_load(cleave_context_t *context, const char *path, const char *name,
                                    cleave_error_t *error);
 
-/* The same in a process of its own; see cleave_backend_load_isolated. */
+/* Loads the library in a process of its own; see cleave_backend_load_isolated. */
 CLEAVE_STATUS cleave_registry_load_isolated(cleave_context_t *context, const char *path, const char *name,
                                             const cleave_isolation_options_t *options, cleave_error_t *error);
 /* There is a backend of this name; nothing is searched for or started. */

@@ -98,7 +98,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_library_backward(const cleave_backend_han
 
 /* ---- shared by the files that bind ---- */
 
-/* What stands behind a named rule. */
+/* The library and the definition that a named rule stands for. */
 typedef struct cleave_library_rule {
   const cleave_backend_handle_t *library; /* retained while in use */
   const cleave_custom_partitioner_t *partitioner;
