@@ -231,7 +231,7 @@ static const cleave_backend_t backend = {
     .blobs = &blobs,
 };
 
-// What it is, and the precisions in which this processor multiplies.
+// Describes the backend, and the precisions in which this processor multiplies.
 static void describe_precisions(void) {
   static const dnnl_data_type_t types[] = {dnnl_bf16, dnnl_f16};
   int used = snprintf(description, sizeof(description),

@@ -402,7 +402,7 @@ static cleave_status_t check_norm_gradient(analysis_t *analysis, node_t *node, o
   return check_images(analysis, node, 1, 2);
 }
 
-// What it normalizes by is known once its statistics are: its first post.
+// The first post normalizes by statistics, which are known only after the node has computed them.
 static cleave_status_t check_statistics(analysis_t *analysis, node_t *node, onednn_kernel_t *kernel) {
   const onednn_post_t post = {
       .kind = ONEDNN_POST_NORMALIZE, .operand = CLEAVE_INDEX_NONE, .node = kernel->node};

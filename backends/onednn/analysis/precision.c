@@ -5,7 +5,7 @@
 
 #include "onednn/library/types.h"
 
-// What the readers of a value want of it.
+// What the readers of a value demand.
 typedef struct demand {
   bool low;     // some product reads it
   bool output;  // it leaves the region, perhaps through views
@@ -85,7 +85,7 @@ static demand_t of_results(const onednn_analysis_t *analysis, const onednn_kerne
   return all;
 }
 
-// What one kernel wants of the values that it reads.
+// Adds the demands of one kernel to the values that it reads.
 static void ask(const onednn_analysis_t *analysis, const onednn_kernel_t *kernel, bool low,
                 demand_t *demands) {
   const cleave_region_view_t *region = analysis->region;

@@ -19,8 +19,9 @@ typedef struct onednn_quantization {
   const int32_t *zeros; /* one per scale, or NULL: zero_point */
 } onednn_quantization_t;
 
-/* What a QuantizeLinear or DequantizeLinear says. Lists come from the arena. CLEAVE_ERROR_UNSUPPORTED, with
- * the reason, for parameters that are not constant float32, and for integers of other sizes. */
+/* Reads the parameters of a QuantizeLinear or DequantizeLinear. Lists come from the arena.
+ * CLEAVE_ERROR_UNSUPPORTED, with the reason, for parameters that are not constant float32, and for integers
+ * of other sizes. */
 CLEAVE_MUST_USE cleave_status_t onednn_quantization_read(const onednn_analysis_t *analysis,
                                                          const cleave_node_view_t *node,
                                                          onednn_quantization_t *out);

@@ -353,7 +353,7 @@ static cleave_status_t recognise_pointwise(onednn_unit_t *unit, onednn_kernel_t 
 // Most operands and results of a program: a loop has as many arguments, and one for scratch memory.
 enum { MAX_TENSORS = 30 };
 
-// What crosses the border of a program is float32 and has elements.
+// Checks that all that crosses the border of a program is float32 and has elements.
 static cleave_status_t check_program(const onednn_unit_t *unit, const kernel_lowered_t *lowered) {
   const onednn_analysis_t *analysis = unit->analysis;
   uint32_t inputs = lowered->program->input_count;

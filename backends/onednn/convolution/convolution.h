@@ -13,7 +13,7 @@
 
 CLEAVE_MUST_USE cleave_status_t onednn_emit_convolution(onednn_plan_t *plan, const onednn_kernel_t *kernel);
 
-/* What a convolution node says about its weights. */
+/* The weights of a convolution node. */
 typedef struct onednn_weights_view {
   onednn_shape_t shape;             /* as oneDNN has it: [groups,] outputs, inputs, kernel */
   int64_t strides[CLEAVE_MAX_RANK]; /* of the model's data in that shape */

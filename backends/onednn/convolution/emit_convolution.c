@@ -327,7 +327,7 @@ static cleave_status_t emit_with_swish(onednn_plan_t *plan, const onednn_kernel_
                            kernel->output);
 }
 
-// As a step of ours; `emitted`: there is one.
+// Emits a step of our own, if there is one; `emitted` tells.
 static cleave_status_t emit_own(onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                 const convolution_context_t *context, uint32_t folded, bool *emitted) {
   const onednn_step_request_t request = {

@@ -61,8 +61,8 @@ cleave_status_t onednn_convolution_window(onednn_plan_t *plan, const onednn_kern
                     : onednn_window_forward(node, weights.dims + 2, extra, x, y, window, plan->message);
 }
 
-// What it takes to multiply every output channel of weights by its scale: rows that have one scale each, the
-// outputs of a group again and again if the model keeps inputs outside.
+// Multiplies every output channel of weights by its scale: each row has one scale, and the outputs of a group
+// repeat if the model keeps inputs outside.
 typedef struct scaling {
   const onednn_plan_t *plan;
   const cleave_value_view_t *weights;

@@ -88,8 +88,8 @@ static bool is_depthwise(const onednn_plan_t *plan, const onednn_kernel_t *kerne
          !onednn_adds_image(plan, request);
 }
 
-// Where products were measured to be faster than oneDNN: with activations for which oneDNN takes twice the
-// time, and with few pixels. Large images with few channels are oneDNN's, which writes them in better order.
+// Are products faster than oneDNN? Measurements say so for activations for which oneDNN takes twice the time,
+// and for few pixels. Large images with few channels are left to oneDNN, which writes them in better order.
 static bool pays(const onednn_plan_t *plan, const onednn_step_request_t *request) {
   const int64_t few = 64;
   const int64_t some = 256;

@@ -79,7 +79,7 @@ CLEAVE_MUST_USE cleave_status_t onednn_emit_max_pool_loop(onednn_plan_t *plan, c
 CLEAVE_MUST_USE cleave_status_t onednn_emit_watch(onednn_plan_t *plan, const onednn_tensor_t *result,
                                                   uint32_t node);
 
-/* What follows onednn_fit: the posts that did not fit, and the binding of the result. */
+/* Completes onednn_fit: emits the posts that did not fit, and binds the result. */
 CLEAVE_MUST_USE cleave_status_t onednn_emit_rest(onednn_plan_t *plan, const onednn_request_t *request,
                                                  const onednn_fitted_t *fitted, uint32_t value);
 

@@ -126,7 +126,7 @@ static cleave_status_t copy_parts(onednn_plan_t *plan, const onednn_kernel_t *ke
   return bind(plan, kernel, concat, &result);
 }
 
-// Where part `start` of the result begins, if the tensor is laid out like it.
+// Does the tensor lie where the part of the result from `start` on belongs?
 static bool in_place(const onednn_tensor_t *tensor, uint32_t buffer, size_t offset, int32_t axis,
                      int64_t start) {
   size_t step = 0;

@@ -16,7 +16,7 @@ typedef struct weights {
   cpu_recurrent_data_t data;
 } weights_t;
 
-/* What a step knows. Places in its arguments, 0 if one is left out: X is the first. */
+/* The context of a step, with places in its arguments: 0 if one is left out, X is the first. */
 typedef struct layer {
   cpu_recurrent_t recurrent;
   cpu_recurrent_sizes_t sizes;

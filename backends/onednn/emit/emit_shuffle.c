@@ -28,7 +28,7 @@ static bool pixels_apart(const onednn_layout_t *layout, int64_t *apart) {
   return true;
 }
 
-// Where the groups begin: source by source, each with whole groups.
+// The place where a group begins; each source has whole groups.
 typedef struct place {
   uint32_t source;
   int64_t channel;

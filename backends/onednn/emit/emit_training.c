@@ -325,7 +325,8 @@ static cleave_status_t batch_normalization(onednn_plan_t *plan, const onednn_ker
   return CLEAVE_OK;
 }
 
-// Where the loop finds images, channels and pixels of a tensor; it becomes plain if it lies as no image does.
+// Tells the loop where images, channels and pixels of a tensor lie; other layouts than those of images become
+// plain.
 static cleave_status_t find_channels(onednn_plan_t *plan, onednn_tensor_t *x, onednn_loop_t *loop) {
   onednn_shape_t shape = onednn_layout_shape(&x->layout);
   int64_t pixels = 1;

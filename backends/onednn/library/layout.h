@@ -26,7 +26,7 @@ onednn_layout_t onednn_layout_channels_last(const onednn_shape_t *shape);
 /* Channels in blocks of 16, as oneDNN's direct and Winograd convolutions like them; rank 3 to 5. */
 onednn_layout_t onednn_layout_blocked(const onednn_shape_t *shape);
 
-/* The same with channels in blocks of 8, as oneDNN's convolutions for AVX2 like them. */
+/* Channels in blocks of 8, which oneDNN's convolutions for AVX2 prefer. */
 onednn_layout_t onednn_layout_blocked_by_8(const onednn_shape_t *shape);
 
 /* Rank 3: the first dimension in blocks of 16, which lie innermost. */
@@ -34,14 +34,14 @@ onednn_layout_t onednn_layout_panels(const onednn_shape_t *shape);
 
 onednn_layout_t onednn_layout_strided(const onednn_shape_t *shape, const int64_t *strides);
 
-/* The same places for elements of another type, and the bytes of an element. */
+/* The layout with elements of another type in the same places; and the bytes of an element. */
 onednn_layout_t onednn_layout_typed(const onednn_layout_t *layout, dnnl_data_type_t type);
 size_t onednn_layout_element(const onednn_layout_t *layout);
 
 /* The shape that a descriptor describes. */
 onednn_shape_t onednn_layout_shape(const onednn_layout_t *layout);
 
-/* The same shape and type, and every element in the same place. */
+/* Do they have the same shape and type, and every element in the same place? */
 bool onednn_layout_equal(const onednn_layout_t *a, const onednn_layout_t *b);
 bool onednn_layout_is_plain(const onednn_layout_t *layout);
 
@@ -54,7 +54,7 @@ bool onednn_layout_is_padded(const onednn_layout_t *layout);
 /* Without gaps or padding: bytes = elements. */
 bool onednn_layout_is_dense(const onednn_layout_t *layout);
 
-/* The same places under another shape with as many elements. False if strides cannot say it. */
+/* Keeps the places under another shape with as many elements. False if strides cannot express it. */
 bool onednn_layout_reshape(const onednn_layout_t *layout, const onednn_shape_t *shape, onednn_layout_t *out);
 
 /* ONNX Transpose: dimension d of `out` is dimension permutation[d] of `layout`. */

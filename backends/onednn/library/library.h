@@ -128,7 +128,7 @@ dnnl_status_t onednn_set_quantized(dnnl_primitive_attr_t attributes, const onedn
 
 /* ---- primitives: arguments mean what oneDNN's documentation says --------------------- */
 
-/* What all of them need. */
+/* The arguments that all of them have. */
 typedef struct onednn_maker {
   dnnl_engine_t engine;
   const_dnnl_primitive_attr_t attributes;
@@ -176,7 +176,8 @@ dnnl_status_t onednn_make_pooling_gradient(const onednn_maker_t *maker, dnnl_alg
                                            const onednn_geometry_t *geometry,
                                            const_dnnl_primitive_desc_t forward);
 
-/* Of data, scale and shift of a batch normalization in training; all images have the layout `data`. */
+/* Makes the gradients of data, scale and shift of a batch normalization in training; all images have the
+ * layout `data`. */
 dnnl_status_t onednn_make_batch_normalization_gradient(const onednn_maker_t *maker,
                                                        const onednn_layout_t *data, float epsilon);
 

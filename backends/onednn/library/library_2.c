@@ -143,7 +143,7 @@ dnnl_status_t onednn_set_quantized(dnnl_primitive_attr_t attributes, const onedn
 
 // ---- primitives ----
 
-// As the iterator gives them, the first one not `skipped`.
+// Takes the first implementation after `skipped` ones, in the order of the iterator.
 static dnnl_status_t create_nth(const onednn_maker_t *m, const_dnnl_op_desc_t operation,
                                 const_dnnl_primitive_desc_t forward) {
   if (m->skipped == 0) {

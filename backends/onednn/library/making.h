@@ -31,7 +31,7 @@ typedef struct onednn_making {
   bool is_over;  /* nothing will be added */
   dnnl_status_t status;
   const char *failed; /* what the first failure was about */
-  /* Of the planning thread. */
+  /* Only the planning thread uses these. */
   pthread_t makers[ONEDNN_MAKERS];
   uint32_t maker_count;
   bool is_started;

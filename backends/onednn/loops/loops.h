@@ -52,8 +52,8 @@ static inline void onednn_loop_release(const onednn_loop_t *loop) {
  */
 bool onednn_loop_eltwise(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
 
-/* The same for Swish alone, x / (1 + exp(-alpha x)) with a finite alpha; raises the flag "invalid" only if a
- * result is a NaN that no element was. */
+/* onednn_loop_eltwise for Swish alone, x / (1 + exp(-alpha x)) with a finite alpha; raises the flag "invalid"
+ * only if a result is a NaN that no element was. */
 bool onednn_loop_swish(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
 
 /* data: source, result, both of shape `dims` with `strides[0]`. */
@@ -81,7 +81,7 @@ bool onednn_loop_max_pool(const onednn_loop_t *loop, const onednn_crew_t *crew, 
  * the lowest finite number, which oneDNN also gives for minus infinity. */
 bool onednn_loop_watch(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
 
-/* The same for elements of 16 bits. */
+/* onednn_loop_watch for elements of 16 bits. */
 bool onednn_loop_watch_short(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
 
 /* What onednn_loop_shuffle computes: of each pixel, channel i of group k is channel i groups + k, and result
@@ -147,8 +147,7 @@ typedef struct onednn_bytes {
   bool is_signed;
 } onednn_bytes_t;
 
-/* Of the operands, in the order of the data without those that are float32; numbers below `least` become it.
- */
+/* The operands in the order of the data, without those that are float32; numbers below `least` become it. */
 typedef struct onednn_bytes_loop {
   onednn_bytes_t operands[3];
   float least;

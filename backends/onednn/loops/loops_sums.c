@@ -53,7 +53,7 @@ ONEDNN_VECTOR static void add_row(const float *restrict x, double *restrict sums
   }
 }
 
-// Where element `index` begins among the kept dimensions before the last, or among the reduced ones.
+// The offset of element `index` among the kept dimensions before the last, or among the reduced ones.
 static int64_t offset_of(const onednn_loop_t *loop, int64_t index, bool kept) {
   int64_t step = loop->dims[loop->rank - 1];
   int64_t offset = 0;

@@ -6,7 +6,7 @@
 #include <fenv.h>
 #include <omp.h>
 
-/* What oneDNN's code for one post does to special values. */
+/* How oneDNN's code for one post treats special values. */
 typedef enum keeping {
   KEEPS,  /* right */
   RAISES, /* may lose NaN, and raises the flag when it does */

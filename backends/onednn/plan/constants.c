@@ -166,7 +166,7 @@ static cleave_status_t pack_now(onednn_plan_t *plan, const onednn_tensor_t *from
   return CLEAVE_OK;
 }
 
-// What the constant is packed from and to, the same in every process.
+// Identifies what the constant is packed from and to; the same in every process.
 static uint64_t packing_identity(const onednn_tensor_t *from, const onednn_layout_t *to) {
   onednn_content_t identity = {{1, 1}};
   identity = onednn_content_layout(&identity, &from->layout);

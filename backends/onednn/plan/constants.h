@@ -11,8 +11,8 @@
 CLEAVE_MUST_USE cleave_status_t onednn_plan_constant(onednn_plan_t *plan, const onednn_layout_t *layout,
                                                      onednn_tensor_t *out, float **data);
 
-/* The same for a constant that is made only if it is needed itself, or to pack it and no program has it
- * packed yet: `fill` writes `content` when that is so. `context` lives as long as the plan. */
+/* A constant that `fill` makes only if it is needed itself, or to pack it while no program has it packed yet.
+ * `context` lives as long as the plan. */
 CLEAVE_MUST_USE cleave_status_t onednn_plan_lazy(onednn_plan_t *plan, const onednn_layout_t *layout,
                                                  const onednn_content_t *content, onednn_fill_fn_t fill,
                                                  const void *context, onednn_tensor_t *out);

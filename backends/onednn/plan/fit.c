@@ -289,7 +289,7 @@ static bool is_fast(const_dnnl_primitive_desc_t description, const onednn_reques
   return !onednn_is_reference(description) && (posts == 0 || !is_slow);
 }
 
-// As describe, and once more with the layout that oneDNN chose if operands must have it.
+// Describes the candidate, and once more with the layout that oneDNN chose if operands must have it.
 static bool settle(onednn_plan_t *plan, const onednn_request_t *request, uint32_t count,
                    candidate_t *candidate) {
   if (!describe(plan, request, count, &request->result, candidate)) {

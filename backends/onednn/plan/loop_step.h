@@ -12,14 +12,14 @@ CLEAVE_MUST_USE cleave_status_t onednn_loop_step(onednn_plan_t *plan, const oned
                                                  const onednn_tensor_t *const *tensors, uint32_t count,
                                                  uint32_t node, const char *label);
 
-/* The same for a loop over 8-bit integers, whose tensors have one dense layout and the shape of the first.
+/* A step that is a loop over 8-bit integers, whose tensors have one dense layout and the shape of the first.
  * Wide: a step of its own kind. */
 CLEAVE_MUST_USE cleave_status_t onednn_bytes_step(onednn_plan_t *plan, onednn_loop_fn_t run,
                                                   const onednn_bytes_loop_t *bytes,
                                                   const onednn_tensor_t *const *tensors, uint32_t count,
                                                   uint32_t node, const char *label);
 
-/* What loops over integers know of a tensor. */
+/* Describes a tensor to loops over integers. */
 onednn_bytes_t onednn_bytes_of(const onednn_tensor_t *tensor, float scale, float zero);
 
 void onednn_loop_set_dims(int64_t *dims, const onednn_shape_t *shape);

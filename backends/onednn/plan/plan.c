@@ -162,7 +162,7 @@ cleave_status_t onednn_plan_init(onednn_plan_t *plan, const onednn_analysis_t *a
   plan->store = base->store;
   plan->texts = base->texts;
   plan->image = base->image;
-  // Where constants are packed, that takes all threads, and much longer.
+  // Without an image, packing constants needs all threads, and takes much longer than making primitives.
   onednn_making_start(&plan->making, base->image != NULL && threads > 1 ? (uint32_t)threads - 1 : 0);
   plan->scratch_buffer = CLEAVE_INDEX_NONE;
   plan->region = analysis->region;

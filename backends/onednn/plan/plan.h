@@ -166,7 +166,7 @@ typedef struct onednn_plan {
   uint32_t packing_capacity;
 } onednn_plan_t;
 
-/* What all programs of a backend state have in common. */
+/* All programs of a backend state share this. */
 typedef struct onednn_base {
   const cleave_host_t *host;
   dnnl_engine_t engine;

@@ -50,7 +50,7 @@ static cleave_status_t reorder_description(onednn_plan_t *plan, const onednn_lay
   return onednn_check(status, "reorder", plan->message);
 }
 
-// The same by a loop of our own, between tensors of one strided layout.
+// Copies by a loop of our own, between tensors of one strided layout.
 static cleave_status_t copy_by_loop(onednn_plan_t *plan, const onednn_tensor_t *from,
                                     const onednn_tensor_t *to) {
   onednn_shape_t shape = onednn_layout_shape(&from->layout);

@@ -8,10 +8,10 @@
 
 #include "onednn/plan/plan.h"
 
-/* Where the value is, as float32: a copy if it is stored in another type. Constants become plain tensors. */
+/* Finds the value as float32: a copy if it is stored in another type. Constants become plain tensors. */
 CLEAVE_MUST_USE cleave_status_t onednn_plan_fetch(onednn_plan_t *plan, uint32_t value, onednn_tensor_t *out);
 
-/* Where the value is, in the type in which it is stored. */
+/* Finds the value in the type in which it is stored. */
 CLEAVE_MUST_USE cleave_status_t onednn_plan_stored(onednn_plan_t *plan, uint32_t value, onednn_tensor_t *out);
 
 /* The tensor with elements of a type, in the same layout. */

@@ -54,8 +54,8 @@ void onednn_plan_leave(onednn_plan_t *plan, const void *data, size_t bytes) {
   }
 }
 
-// Those that wait, and what lies between them: of that, nothing has been read yet but what is used where it
-// lies.
+// Leaves the constants that wait, and what lies between them, of which nothing has been read but what is used
+// where it lies.
 static void leave_waiting(onednn_plan_t *plan) {
   if (plan->left_end != 0 && plan->host->constant_packed != NULL) {
     plan->host->constant_packed((const void *)plan->left_begin, plan->left_end - plan->left_begin);

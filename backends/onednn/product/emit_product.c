@@ -39,7 +39,7 @@ static cleave_status_t arguments(onednn_plan_t *plan, void *opaque, const_dnnl_p
   return onednn_plan_operands(plan, description, tensors, out, count);
 }
 
-// What it takes to multiply every column of constant weights by its scale.
+// Multiplies every column of constant weights by its scale.
 typedef struct scaling {
   const cleave_value_view_t *weights;
   onednn_shape_t shape;

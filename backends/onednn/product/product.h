@@ -43,7 +43,7 @@ CLEAVE_MUST_USE cleave_status_t onednn_product_operand(onednn_plan_t *plan, cons
 onednn_layout_t onednn_product_result(const onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                       const onednn_product_t *product, dnnl_data_type_t type);
 
-/* What a product takes of what follows it: a factor and a term per column. */
+/* A factor and a term per column, which a product takes from the posts behind it. */
 typedef struct onednn_folding {
   float *scale;
   float *shift;

@@ -11,7 +11,7 @@
 
 typedef struct onednn_guarded onednn_guarded_t;
 
-/* What is known of a region before it is compiled; both outlive the program. */
+/* Knowledge of a region before it is compiled; both outlive the program. */
 typedef struct onednn_known {
   const onednn_image_t *image;   /* constants that an earlier process has packed, or NULL */
   const onednn_tuning_t *tuning; /* forms of the kernels, or NULL */

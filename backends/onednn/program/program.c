@@ -332,7 +332,7 @@ cleave_status_t onednn_program_create(const onednn_base_t *base, const cleave_re
     planned = true;
     status = onednn_plan_init(&plan, &analysis, base, program->stream, program->threads, care);
   }
-  // What is repeated exactly is float32 throughout.
+  // A program that repeats a run exactly is float32 throughout.
   if (status == CLEAVE_OK && care != ONEDNN_CARE_EXACT) {
     status = onednn_precision_choose(&analysis, region, &plan.precision);
   }

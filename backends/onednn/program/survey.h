@@ -22,7 +22,7 @@ typedef struct onednn_survey {
   uint32_t *last_use;       /* per value: kernel, or CLEAVE_INDEX_NONE for outputs of the region */
 } onednn_survey_t;
 
-/* Of a plan whose kernels have all been emitted. */
+/* Surveys a plan whose kernels have all been emitted. */
 CLEAVE_MUST_USE cleave_status_t onednn_survey_take(const onednn_plan_t *plan, onednn_survey_t *survey);
 
 #endif /* ONEDNN_SURVEY_H */

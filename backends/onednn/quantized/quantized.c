@@ -319,7 +319,7 @@ static cleave_status_t emit_product(onednn_plan_t *plan, const onednn_kernel_t *
                               .sources = {&context->source_tensor, &context->weights_tensor},
                               .can_sum = true,
                               .quantized = &context->numbers};
-  // What products of fewer digits read is stored so, where oneDNN writes it.
+  // A result that products of fewer digits read is stored in their type, if oneDNN can write it.
   const dnnl_data_type_t types[2] = {onednn_plan_stores(plan, kernel->output),
                                      onednn_plan_type(plan, kernel->output)};
   onednn_fitted_t fitted = {.declined = true};

@@ -13,7 +13,7 @@
 
 enum { MAX_CANDIDATES = 1 + (ONEDNN_FORM_LAYOUTS - 1) * (1 + ONEDNN_FORM_SKIPS), ROUNDS = 9 };
 
-// What runs take less than this share of is noise.
+// A gain counts if the time is less than this share of the old one; the rest is noise.
 static const double least_gain = 0.98;
 static const double budget_ms = 250;
 

@@ -11,7 +11,7 @@
 
 #include "onednn/library/types.h"
 
-// What one expanded node may add.
+// Limits of what one expanded node may add.
 enum { MAX_NODES = 20, MAX_VALUES = 28, MAX_FUSIONS = 2, MAX_INPUTS = 2 };
 
 typedef struct builder {
@@ -497,7 +497,7 @@ static void move_fusions(builder_t *builder, const uint32_t *places) {
   }
 }
 
-// What rules said of the fusions given; of expanded ones nothing.
+// Copies the attributes of the given fusions; expanded ones have none.
 static cleave_status_t copy_fusion_attributes(builder_t *builder, cleave_region_view_t *copy) {
   const cleave_region_view_t *from = builder->from;
   if (copy->fusion_attributes == NULL) {

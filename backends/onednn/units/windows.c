@@ -359,7 +359,7 @@ cleave_status_t onednn_resize_check(const cleave_region_view_t *region, const cl
     if (d < 2) {
       continue;
     }
-    // Where sizes are unknown, a scale decides: check_scales has made sure that it is whole.
+    // If sizes are unknown, a scale decides: check_scales has made sure that it is whole.
     int64_t from = known ? in.dims[d] : 16;
     float scale = scale_of(region, node, d);
     int64_t to = known ? out.dims[d] : scale >= 1 && scale <= 1024 ? from * (int64_t)scale : 0;

@@ -34,7 +34,7 @@ CLEAVE_MUST_USE cleave_status_t onednn_window_forward(const cleave_node_view_t *
                                                       const onednn_shape_t *out, onednn_window_t *window,
                                                       cleave_message_t *message);
 
-/* The same of ConvTranspose, where `in` and `out` have changed places. */
+/* Reads the window of a ConvTranspose, whose `in` and `out` have changed places. */
 CLEAVE_MUST_USE cleave_status_t onednn_window_transposed(const cleave_node_view_t *node,
                                                          const int64_t *kernel, const onednn_shape_t *in,
                                                          const onednn_shape_t *out, onednn_window_t *window,
@@ -48,7 +48,7 @@ bool onednn_pads_of(const cleave_region_view_t *region, const cleave_node_view_t
 /* The permutation of a Transpose: its attribute, or the dims in reverse. False if it is none. */
 bool onednn_transpose_order(const cleave_node_view_t *node, int32_t rank, int32_t order[CLEAVE_MAX_RANK]);
 
-/* Where a Slice begins in each dimension of `x`, and its steps. False if its lists are not constant, an
+/* The begin of a Slice in each dimension of `x`, and its steps. False if its lists are not constant, an
  * axis is out of range, or a step goes back. */
 typedef struct onednn_slice {
   int64_t starts[CLEAVE_MAX_RANK];

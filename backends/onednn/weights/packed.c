@@ -217,7 +217,7 @@ static void make_spare(onednn_store_t *store) {
 
 static void *clear_ahead(void *context) {
   onednn_store_t *store = context;
-  // What runs now comes first. On Linux this is of the calling thread alone.
+  // Other threads go first. On Linux this priority is that of the calling thread alone.
   (void)setpriority(PRIO_PROCESS, 0, 10);
   make_spare(store);
   atomic_store(&store->has_finished, true);

@@ -11,7 +11,7 @@
 
 #include "onednn/library/layout.h"
 
-/* What a constant holds: equal for equal content. All zero: not known, never shared. */
+/* Identifies the content of a constant. All zero: it is not known, and never shared. */
 typedef struct onednn_content {
   uint64_t key[2];
 } onednn_content_t;
@@ -58,7 +58,7 @@ size_t onednn_slab_used(const onednn_slab_t *slab);
  * memory it is not. */
 void onednn_slab_publish(onednn_slab_t *slab, const onednn_content_t *content, void *data);
 
-/* Where the content lies, and a reference to its slab for the caller; NULL if it is nowhere. */
+/* Finds the content, and gives the caller a reference to its slab; NULL if there is none. */
 void *onednn_store_find(onednn_store_t *store, const onednn_content_t *content, onednn_slab_t **out_slab);
 
 #endif /* ONEDNN_PACKED_H */

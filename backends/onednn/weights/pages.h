@@ -20,7 +20,7 @@ bool onednn_pages_map(size_t bytes, bool is_large, onednn_pages_t *out_pages);
 /* Nothing if there are none. */
 void onednn_pages_unmap(onednn_pages_t *pages);
 
-/* What lies behind the first `used` bytes, which is the caller's from now on; none if all is used. */
+/* Gives the caller the pages behind the first `used` bytes; none if all is used. */
 onednn_pages_t onednn_pages_split(onednn_pages_t *pages, size_t used);
 
 /* Has the system clear all of it now, until `stop` is set. The content must not matter. */

@@ -18,7 +18,7 @@ const onednn_tuning_t *onednn_tuning_find(const onednn_image_t *image);
 /* Bytes of a tuning with this number of kernels. */
 size_t onednn_tuning_bytes(uint32_t kernel_count);
 
-/* What was tuned, in a line. */
+/* Describes what was tuned, in one line. */
 void onednn_tuning_text(const onednn_tuning_t *tuning, char *text, size_t size);
 
 #endif /* ONEDNN_WEIGHTS_TUNING_H */

@@ -59,7 +59,7 @@ bool onednn_winograd_packs(const onednn_layout_t *plain, const onednn_layout_t *
   return (is_small && wino->alpha == SMALL) || (is_large && wino->alpha == LARGE);
 }
 
-// Where the numbers of a block go; all in floats.
+// The place of a block of numbers, in floats.
 typedef struct place {
   int64_t first;
   int64_t apart;  // from one element of the tile to the next
@@ -89,7 +89,7 @@ static place_t place_of(const onednn_wino_t *wino, int64_t output, int64_t input
       .first = chunk * LARGE * LARGE * apart + block * BLOCK * BLOCK, .apart = apart, .line = BLOCK};
 }
 
-// As oneDNN sums, from zero and term by term.
+// Sums from zero and term by term, as oneDNN does.
 static inline void combine(const float *factors, const float *a, const float *b, const float *c, float *out) {
   for (int k = 0; k < BLOCK; k++) {
     out[k] = 0.0F + factors[0] * a[k] + factors[1] * b[k] + factors[2] * c[k];
