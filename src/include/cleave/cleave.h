@@ -476,12 +476,12 @@ CLEAVE_MUST_USE cleave_status_t cleave_session_output(const cleave_session_t *se
 uint32_t cleave_session_note_count(const cleave_session_t *session);
 const char *cleave_session_note(const cleave_session_t *session, uint32_t index);
 
-/* Programs of a session: regions that share one count once; nodes whose shapes depend on data add theirs as
- * they run. */
+/* The number of programs of a session: regions that share one count once; nodes whose shapes depend on data
+ * add theirs as they run. */
 uint32_t cleave_session_program_count(const cleave_session_t *session);
-/* Those of them that another session of the same program cache had compiled. */
+/* The number of them that another session of the same program cache had compiled. */
 uint32_t cleave_session_reused_count(const cleave_session_t *session);
-/* Those of them that were loaded from the folder of compiled regions. */
+/* The number of them that were loaded from the folder of compiled regions. */
 uint32_t cleave_session_loaded_count(const cleave_session_t *session);
 
 /* What becomes of output `index` in every run from now on. WRITE with a tensor: it is written to

@@ -191,10 +191,9 @@ CLEAVE_MUST_USE cleave_status_t cleave_backend_isolation(cleave_context_t *conte
 CLEAVE_MUST_USE cleave_status_t cleave_backend_unload(cleave_context_t *context, const char *name,
                                                       cleave_error_t *error);
 
-/* Tells a backend something, or asks it, for which there is no function here: what keys there are is between
- * its library and whoever uses it. All settings go in one call; one whose value is NULL only asks for what it
- * is, and without settings all is asked that there is. `out_answers` (may be NULL) are the library's, copied:
- * free them with cleave_answers_free.
+/* Sets or reads settings of a backend by key, all in one call. Its library defines the keys. A setting whose
+ * value is NULL is only read, and without settings all that there are are read. `out_answers` (may be NULL)
+ * are copies of the library's answers: free them with cleave_answers_free.
  * CLEAVE_ERROR_UNSUPPORTED: the backend is unknown, or has nothing to configure, or does not know a key, with
  * the library's reason. Programs compiled before are not compiled again; sessions that are made from now on
  * share none of them, unless all keys begin with "hint.", which change nothing about programs. Thread-safe.
