@@ -73,7 +73,7 @@ static uint32_t count_regions(const cleave_plan_t *plan, const char *precision) 
   return count;
 }
 
-/* What a backend said when it refused the precision. */
+/* Finds the reason with which a backend refused the precision; NULL: none did. */
 static const char *find_refusal(const cleave_plan_t *plan, const char *precision) {
   char wanted[32];
   (void)snprintf(wanted, sizeof wanted, "%s %s:", OPTION, precision);

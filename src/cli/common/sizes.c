@@ -332,8 +332,8 @@ static bool is_vague(const cleave_value_record_t *record) {
   return vague;
 }
 
-/* The model with what is given, if inference may take operands for equal; NULL in *out_graph if there
- * is nothing to find, or if what is given contradicts, which binding the model says better. */
+/* Infers the model with the given sizes, and lets inference take operands for equal. *out_graph is NULL if
+ * nothing is open, or if the sizes contradict each other, which binding reports better. */
 static cleave_status_t infer_vague(cleave_size_finder_t *finder, cleave_graph_t **out_graph,
                                    cleave_error_t *error) {
   const cleave_graph_t *model = finder->graph;

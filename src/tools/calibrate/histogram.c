@@ -146,7 +146,7 @@ static double divergence(const uint64_t *sizes, int end, int levels, double tota
     }
     for (int k = from; k < to; k++) {
       double p = ((double)sizes[k] + (k == end - 1 ? total - inside : 0.0)) / total;
-      double q = sizes[k] > 0 ? sum / filled / inside : 1e-9; /* what was beyond, where nothing else is */
+      double q = sizes[k] > 0 ? sum / filled / inside : 1e-9; /* empty but for what was beyond the limit */
       result += p > 0.0 ? p * log(p / q) : 0.0;
     }
   }

@@ -15,9 +15,9 @@
 
 enum { TIMED_RUNS = 5 };
 
-/* Of all arithmetic: what a part needs to be worth a trial. */
+/* The smallest share of all arithmetic for which a part is tried. */
 static const double MIN_SHARE = 1e-5;
-/* A part that is off by no more than this, times what float32 is, is not in the low precision at all. */
+/* A part whose error is at most this multiple of that of float32 is not in the low precision at all. */
 static const double NO_CHANGE = 4.0;
 
 typedef struct finder {

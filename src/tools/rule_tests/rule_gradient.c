@@ -16,8 +16,8 @@
 
 enum { OPEN_SIZE = 2, SEED = 1, MAX_PICKS = 24, MAX_REPORTS = 4, NAME_SIZE = 32, MAX_MODELS = 5 };
 
-/* Of differences of the fourth order: the error is that of rounding, about 1e-12. Where they differ from the
- * gradient, a kink may lie between the places, or a pole near them: shorter steps pass them by. */
+/* Steps of finite differences of the fourth order, whose error is that of rounding, about 1e-12. If they
+ * differ from the gradient, a kink or a pole may be near the point: the next, shorter step avoids it. */
 static const double STEPS[] = {2e-4, 2e-6, 2e-8};
 static const double TOLERANCES[] = {1e-7, 2e-6, 2e-4};
 enum { STEP_COUNT = sizeof STEPS / sizeof STEPS[0] };

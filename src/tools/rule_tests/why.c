@@ -26,7 +26,7 @@ static cleave_status_t make_log(const cleave_rule_list_t *list, const cleave_gra
   return status;
 }
 
-/* Without gradients of their own, rule files have nothing to say about them. */
+/* Does any rule file have a gradient? */
 static bool has_gradients(const cleave_rule_list_t *list) {
   uint32_t count = 0;
   for (uint32_t k = 0; k < list->count; k++) {
