@@ -120,8 +120,8 @@ struct cleave_graph {
   int32_t newer_version;  /* what the file says, if it was read as the older opset_version; 0: it was not */
   int32_t ir_version;
   bool is_sized; /* a copy in which open sizes of inputs got numbers: with others it would be another graph */
-  /* Borrowed: where looks at the content of constants are noted, for who must know what a decision leans on.
-   * NULL: nowhere, as in every graph that is shared. */
+  /* Borrowed: records every read of a constant's content, so that callers know what a decision depends on.
+   * NULL, as in every graph that is shared, records nothing. */
   cleave_graph_reads_t *reads;
   cleave_fold_budget_t fold_budget;
 };

@@ -217,7 +217,7 @@ static cleave_status_t add_loss(building_t *building, cleave_value_t *out_loss, 
   return CLEAVE_OK;
 }
 
-/* What the calls have computed becomes inputs, where the way back reads it. */
+/* Results of the calls that the backward graph reads become its inputs. */
 static cleave_status_t cut(building_t *building, cleave_error_t *error) {
   const record_way_t *way = building->way;
   cleave_graph_t *graph = building->graph;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entries of library operators in a list that only grows at its head, so that readers need no lock. An entry
-// counts as long as it has a definition: one for each context in which the library is
-// loaded. An entry is used again by a definition that says the same; the list is as long as there are
-// different ones, and that of an entry's definitions as there were contexts at a time. Entries are freed only
-// where nobody can hold or look for one (cleave_memory_end).
+// Operators of libraries are entries of a list that only grows at its head, so that readers need no lock. An
+// entry counts as long as it has a definition: one for each context in which the library is loaded. An entry
+// is used again by a definition that says the same; the list is as long as there are different ones, and that
+// of an entry's definitions as there were contexts at a time. Entries are freed only when nobody can hold or
+// look for one (cleave_memory_end).
 #include "ops/custom.h"
 
 #include <pthread.h>

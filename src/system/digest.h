@@ -16,7 +16,7 @@ typedef struct cleave_digest {
 
 enum { CLEAVE_DIGEST_BLOCK = 64, CLEAVE_DIGEST_LANES = CLEAVE_DIGEST_BLOCK / 8 };
 
-/* Of content that comes in parts; how it is cut into parts changes nothing. */
+/* The state of a digest of content that comes in parts; the result does not depend on the parts. */
 typedef struct cleave_digest_state {
   uint64_t lanes[CLEAVE_DIGEST_LANES];
   uint64_t length;

@@ -127,7 +127,7 @@ static cleave_status_t open_directory(directory_t *directory, cleave_error_t *er
   return CLEAVE_OK;
 }
 
-/* The numbers that do not fit into 32 bits, in this order, each only where it does not. */
+/* Reads the 64-bit numbers of the extra field. Each is there only if its 32-bit field is 0xffffffff. */
 static void read_extra(const unsigned char *extra, size_t size, entry_t *entry) {
   while (size >= 4) {
     size_t length = (size_t)get(extra + 2, 2);

@@ -25,7 +25,7 @@ int32_t cuda_dnn_math(const cuda_convolution_t *self) {
 
 /* ---- calls ---- */
 
-/* Without a residual, the result stands for it, times 0. */
+/* cuDNN needs a residual: without one it gets the result, with the factor 0. */
 static int32_t convolve_whole(const cuda_dnn_t *dnn, cuda_dnn_handle_t handle, const cuda_convolution_t *self,
                               const cuda_ready_t *ready, void *const *at) {
   cuda_dnn_scalars_t scalars = cuda_dnn_scalars(self->dtype);

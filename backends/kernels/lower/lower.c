@@ -406,6 +406,6 @@ cleave_status_t kernel_lower(kernel_lowerer_t *lowerer, uint32_t node_count, con
     kernel_program_destroy(out_lowered->program);
     out_lowered->program = NULL;
   }
-  /* What a program cannot say is not a fault of the nodes. */
+  /* Nodes that no program can compute are unsupported, not invalid. */
   return status == CLEAVE_OK || status == CLEAVE_ERROR_OUT_OF_MEMORY ? status : CLEAVE_ERROR_UNSUPPORTED;
 }

@@ -6,8 +6,8 @@
 #include "kernels/instructions.h"
 #include "kernels/winograd/tiles.h"
 
-/* Tiles of a block times points of a tile, for AVX-512 and for AVX2, panels whose products are there at a
- * time, and outputs that threads rather share than tiles. */
+/* A block has so many tiles times points of a tile, with AVX-512 and with AVX2. Products of GROUP panels are
+ * kept at a time. From WIDE outputs on, threads share the outputs and not the tiles. */
 enum { BLOCK_WIDE = 1008, BLOCK = 864, GROUP = 4, WIDE = 256 };
 /* Keeps the matrices of a tile out of the same sets of the first cache. */
 enum { GAP = 16 };

@@ -280,8 +280,9 @@ static cleave_status_t collect_roots(cleave_contraction_t *c, const uint32_t *po
   return CLEAVE_OK;
 }
 
-/* Small sets: the last entry and the first exit in the order. Where the entry is not after the exit, the set
- * can be contracted at the entry's place: what feeds it comes before, what it feeds comes after. */
+/* Looks, in small sets, for the last entry and the first exit in the order. If the entry does not come after
+ * the exit, the set can be contracted at the entry's place: what feeds it comes before, what it feeds after.
+ */
 static bool find_free_place(cleave_contraction_t *c, uint32_t low, size_t *steps, uint32_t *out_place) {
   const size_t small = 64;
   uint32_t entry = CLEAVE_INDEX_NONE;

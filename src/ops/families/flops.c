@@ -77,7 +77,7 @@ double cleave_flops_gemm(const cleave_graph_t *graph, uint32_t node) {
   return count_of(output_of(graph, node, 0), 0) * (2.0 * inner + bias);
 }
 
-/* Both products, and the softmax between them. */
+/* Counts both matrix products and the softmax between them. */
 double cleave_flops_attention(const cleave_graph_t *graph, uint32_t node) {
   const cleave_value_record_t *q = input_of(graph, node, 0);
   const cleave_value_record_t *k = input_of(graph, node, 1);

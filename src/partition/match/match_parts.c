@@ -107,7 +107,7 @@ static cleave_status_t forward_op(cleave_matcher_t *m, step_t *step, const goal_
 
 // ---- parts that are used again ----
 
-/* Forwards: a part that was matched before must begin at the flow, and ends where it ended. */
+/* Forwards: a part that is already bound must begin at the flow, and keeps its end. */
 static cleave_status_t rejoin_forward(cleave_matcher_t *m, step_t *step, const goal_t *goal,
                                       cleave_error_t *error) {
   flow_t start =

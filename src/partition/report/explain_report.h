@@ -194,10 +194,10 @@ CLEAVE_MUST_USE static inline cleave_status_t cleave_why_go_on(const cleave_why_
 }
 
 /* explain_gradient.c */
-/* Of the operator; *out_report NULL: the request has no gradients. */
+/* Reports the gradient rule of the operator. *out_report is NULL if the request has no gradients. */
 CLEAVE_STATUS cleave_why_report_gradient(const cleave_why_builder_t *builder, const cleave_op_t *op,
                                          const cleave_why_gradient_t **out_report, cleave_error_t *error);
-/* Of rules that were asked for by name: those that are gradients of a rule file. */
+/* Reports the gradients of rule files among the rules that were asked for by name. */
 CLEAVE_STATUS cleave_why_report_gradients(const cleave_why_builder_t *builder, cleave_why_t *why,
                                           cleave_error_t *error);
 /* The gradient rule of this name in the request's rule files, or NULL. */

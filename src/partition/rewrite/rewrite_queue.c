@@ -145,7 +145,7 @@ cleave_status_t cleave_rewrite_queue_note_loss(cleave_rewriter_t *rewriter, cons
     taker = taker == CLEAVE_INDEX_NONE ? group : taker;
     taken += group != CLEAVE_INDEX_NONE && group == taker;
   }
-  // The same nodes found from another anchor did not lose.
+  // A match of the same nodes from another anchor does not count as lost.
   if (taker == CLEAVE_INDEX_NONE ||
       (taken == candidate->size && taken == log->groups.items[taker].nodes_taken)) {
     return CLEAVE_OK;
