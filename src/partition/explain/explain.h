@@ -31,7 +31,7 @@ typedef struct cleave_mismatch {
   const char *fix;      /* the edit of the rule that mends it, as Lua; NULL: there is none */
 } cleave_mismatch_t;
 
-/* What the explainer found out about one anchor. In the arena of the caller. */
+/* The findings of the explainer about one anchor, in the arena of the caller. */
 typedef struct cleave_finding {
   cleave_node_t anchor;
   bool matches;     /* the pattern as it is; `nodes` are the match */

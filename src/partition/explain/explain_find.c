@@ -52,7 +52,7 @@ static cleave_status_t bind(finder_t *finder, const cleave_match_t *match, cleav
     for (uint32_t k = 0; x->built[p].kind == CLEAVE_PATTERN_OP && k < match->node_count; k++) {
       bindings[p].count += is_label_of(finder, p, match->node_labels[k]);
     }
-    // Of several repetitions, the first one at fault is bound.
+    // If there are several repetitions, the first one at fault is bound.
     for (uint32_t d = p < x->pattern->node_count ? x->constraint_starts[p] : 0;
          bindings[p].count > 1 && p < x->pattern->node_count && d < x->constraint_starts[p + 1]; d++) {
       for (uint32_t k = 0; finder->trial->states[d] == CONSTRAINT_DROPPED && k < match->node_count; k++) {

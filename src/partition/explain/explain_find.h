@@ -5,7 +5,7 @@
 
 #include "partition/explain/explain_state.h"
 
-/* What a part of the pattern is bound to in the match of a trial. */
+/* The node or value that a part of the pattern is bound to in the match of a trial. */
 typedef struct binding {
   cleave_node_t node;   /* of an OP or OUTPUT: the node, or the one at fault if the part stands for many; or
                            NONE */
@@ -24,7 +24,7 @@ typedef struct finder {
   uint32_t unnamed_count;
 } finder_t;
 
-/* What is at fault in one constraint. */
+/* The node or value at fault in one constraint. */
 typedef struct fault {
   uint32_t constraint;
   cleave_node_t node;
@@ -102,7 +102,7 @@ void cleave_explain_fix_end(cleave_explainer_t *explainer);
 
 /* ---- explain_fix_edge.c ---- */
 
-/* The same for a fault with an `input`. */
+/* cleave_explain_fix_one for a fault with an `input`. */
 bool cleave_explain_fix_unnamed(const finder_t *finder, const fault_t *fault, cleave_text_t *text);
 
 /* ---- explain_try.c ---- */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What graph rules did to a model, for explanations: which application made or took a node, and the graph as
- * it was at a point of the log. Ids are never handed out twice, so a node is the same in every state that has
- * it. States are made on demand, by replaying the log up to that point.
+ * The history of a model under graph rules, for explanations: which application made or took a node, and the
+ * graph as it was at a point of the log. Ids are never handed out twice, so a node is the same in every state
+ * that has it. States are made on demand, by replaying the log up to that point.
  *
  * Consecutive rewrites run together until none matches anywhere. Matches that a rewrite left are in the graph
  * at the end of its group; those that other rules took from it are in the graph at the beginning. Rules that

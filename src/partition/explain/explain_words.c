@@ -183,7 +183,7 @@ void cleave_explain_node(const cleave_graph_t *graph, cleave_node_t node, cleave
                      cleave_node_label(graph, node, label, sizeof label));
 }
 
-/* What makes a value, without names. */
+/* Says what makes a value, without names. */
 void cleave_explain_origin(const cleave_graph_t *graph, cleave_value_t value, cleave_text_t *text) {
   if (!cleave_value_exists(value)) {
     cleave_text_add(text, "nothing");

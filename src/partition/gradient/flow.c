@@ -64,7 +64,7 @@ static void reach_forward(const cleave_gradient_flow_t *flow, const cleave_gradi
   }
 }
 
-/* Of what was reached, marks what the loss depends on, and keeps the nodes in between. */
+/* Marks what the loss depends on among the values that were reached, and keeps the nodes in between. */
 static void reach_backward(cleave_gradient_flow_t *flow, const bool *reached) {
   const cleave_graph_t *graph = flow->graph;
   size_t kept = graph->live_node_count;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Where gradients flow: what depends on the values to differentiate by, and has an influence on the loss,
- * through floating-point values alone. */
+/* Gradients flow through what depends on the values to differentiate by and influences the loss, through
+ * floating-point values alone. */
 #ifndef CLEAVE_PARTITION_GRADIENT_FLOW_H
 #define CLEAVE_PARTITION_GRADIENT_FLOW_H
 

@@ -191,7 +191,7 @@ static cleave_status_t prepare_call(walk_t *walk, const cleave_gradient_rule_t *
   return CLEAVE_OK;
 }
 
-/* What the rule returned goes to the inputs. */
+/* Adds what the rule returned to the gradients of the inputs. */
 static cleave_status_t hand_out(walk_t *walk, const cleave_gradient_rule_t *rule,
                                 const cleave_gradient_call_t *call, cleave_error_t *error) {
   for (uint32_t k = 0; k < call->input_count; k++) {

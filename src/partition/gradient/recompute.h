@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What backward needs of forward is kept in memory, or computed a second time shortly before it is read. */
+/* Values of forward that backward reads are kept in memory, or computed again shortly before they are read.
+ */
 #ifndef CLEAVE_PARTITION_GRADIENT_RECOMPUTE_H
 #define CLEAVE_PARTITION_GRADIENT_RECOMPUTE_H
 

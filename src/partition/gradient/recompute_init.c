@@ -180,7 +180,7 @@ static void find_late(recompute_t *state) {
   }
 }
 
-/* What the values of backward need, whatever is chosen. */
+/* Adds the memory of backward values, which does not depend on the choice. */
 static void add_backward(recompute_t *state) {
   for (uint32_t p = state->forward_count; p < state->node_count; p++) {
     cleave_node_t node = state->order[p];

@@ -48,7 +48,7 @@ typedef struct recompute {
   recompute_node_t *nodes;
 } recompute_t;
 
-/* What a choice costs. */
+/* The cost of a choice. */
 typedef struct recompute_cost {
   double flops;
   int64_t peak;

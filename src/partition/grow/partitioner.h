@@ -8,7 +8,7 @@
 #include "partition/grow/partition.h"
 #include "partition/match/match.h"
 
-/* What became of a node so far. */
+/* The state of a node so far. */
 enum {
   CLEAVE_NODE_FREE = 0,
   CLEAVE_NODE_FUSED = 1, /* in a fusion of the ruleset at work, and in no region yet */

@@ -121,7 +121,7 @@ typedef struct settler {
   cleave_arena_t arena; /* of one decision */
 } settler_t;
 
-/* What is decided about a set: taken, or why not. */
+/* The decision about a set: taken, or why not. */
 typedef struct verdict {
   bool is_taken;
   cleave_plan_note_kind_t kind;

@@ -121,7 +121,7 @@ static void use_steps(cleave_partitioner_t *partitioner, size_t steps) {
       steps < partitioner->split_steps_left ? steps : partitioner->split_steps_left;
 }
 
-/* What the split of a part knows about a group: nothing, or a mark this much above split_count: */
+/* The split of a part knows nothing about a group, or has a mark this much above split_count: */
 enum {
   REACHED = 1 /* from the part or towards it, in one half of its span */,
   BETWEEN = 2 /* on a path back */

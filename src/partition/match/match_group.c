@@ -45,7 +45,7 @@ cleave_status_t cleave_matcher_run_member(cleave_matcher_t *m, step_t *step, cle
   const cleave_pattern_node_t *part = &m->pattern->nodes[goal.pattern];
   const cleave_pattern_paths_t *paths = &m->paths[goal.pattern];
   uint32_t next = goal.next;
-  // What the member before ends in.
+  // The flow continues at the end of the member before.
   CLEAVE_TRY(step->alternative == 0 ? cleave_matcher_run_exit(m, error) : CLEAVE_OK);
   if (goal.k >= part->child_count) {
     return CLEAVE_OK;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the matcher keeps: private to match*.c. */
+/* The state of the matcher, private to match*.c. */
 #ifndef CLEAVE_PARTITION_MATCH_MATCH_STATE_H
 #define CLEAVE_PARTITION_MATCH_MATCH_STATE_H
 
@@ -288,7 +288,7 @@ CLEAVE_STATUS cleave_matcher_prepare_interchangeable(cleave_matcher_t *matcher, 
 /* False if no binding lets `pattern` end in `value`, so that it need not be tried. `value` NONE: an input
  * that is left out. */
 bool cleave_matcher_may_match(cleave_matcher_t *matcher, uint32_t pattern, cleave_value_t value);
-/* The same of an OP and a node. */
+/* May an OP match a node? */
 bool cleave_matcher_node_may_match(cleave_matcher_t *matcher, uint32_t pattern, cleave_node_t node);
 
 /* ---- match_bind.c ---- */

@@ -13,7 +13,7 @@
 
 enum { MAX_DEPTH = 64, MAX_NODES = 65536, MAX_LABELS = 1024, MAX_SYMBOLS = 1024, MAX_MEMBERS = 64 };
 
-/* What the check has found out about a part. */
+/* Facts that the check has found out about a part. */
 enum { IS_ON_PATH = 1, IS_DONE = 2, MAY_BE_EMPTY = 4, HAS_ANCHOR = 8 };
 
 typedef struct checker {
@@ -24,7 +24,7 @@ typedef struct checker {
   uint8_t *marks; /* per node */
 } checker_t;
 
-/* Of a part, or (NULL) of the pattern as a whole. */
+/* The file of a part, or (NULL) of the pattern as a whole. */
 static const char *file_of(const checker_t *checker, const cleave_pattern_node_t *part) {
   return part != NULL && part->file != NULL ? part->file : checker->file;
 }

@@ -87,14 +87,14 @@ typedef struct cleave_dim_test {
   const cleave_expression_t *expression; /* a SIZE of bound symbols; NULL: anything */
 } cleave_dim_test_t;
 
-/* What an OP's main output, or a VALUE or CONSTANT, must be. */
+/* A test of the type of an OP's main output, a VALUE or a CONSTANT. */
 typedef struct cleave_type_test {
   uint32_t dtypes;               /* bit set by cleave_dtype_t; 0: any */
   int32_t rank;                  /* -1: any */
   const cleave_dim_test_t *dims; /* rank entries, or NULL */
 } cleave_type_test_t;
 
-/* What the content of a CONSTANT must be. */
+/* A test of the content of a CONSTANT. */
 typedef struct cleave_constant_test {
   bool scalar;    /* one element */
   bool all_equal; /* all elements the same */
@@ -156,7 +156,7 @@ static inline bool cleave_pattern_is_value(const cleave_pattern_node_t *node) {
 CLEAVE_STATUS cleave_pattern_check(const cleave_pattern_t *pattern, const char *file, const char *rule,
                                    cleave_error_t *error);
 
-/* The same for a rule of any kind: messages name it `subject`, like "rewrite 'gelu'". */
+/* cleave_pattern_check for a rule of any kind: messages name it `subject`, like "rewrite 'gelu'". */
 CLEAVE_STATUS cleave_pattern_check_of(const cleave_pattern_t *pattern, const char *file, const char *subject,
                                       cleave_error_t *error);
 

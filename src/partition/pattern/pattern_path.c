@@ -22,7 +22,7 @@ typedef struct finder {
   cleave_pattern_path_t *paths;
 } finder_t;
 
-/* Where to go on below a part: parts of sequences that come before it. */
+/* The parts of sequences that come before a part; the path continues there. */
 typedef struct before {
   uint32_t sequence;
   uint32_t count; /* of its children */

@@ -30,8 +30,8 @@ typedef struct cleave_match {
   uint32_t node_count;
 } cleave_match_t;
 
-/* What a rewrite puts in the place of a match. If it stays empty, the match is left as it is, for `reason`.
- */
+/* The values that a rewrite puts in the place of a match. If it stays empty, the match is left as it is, for
+ * `reason`. */
 typedef struct cleave_substitute {
   CLEAVE_ARRAY(cleave_value_t) from; /* outputs of nodes of the match; NONE: the one that is read outside */
   CLEAVE_ARRAY(cleave_value_t) to;   /* as `from`: the values that replace them */
@@ -136,7 +136,8 @@ typedef struct cleave_rule {
   bool grows_once; /* the nodes of a set that was refused are no seeds any more */
   cleave_status_t (*review)(void *context, const cleave_proposal_t *proposal, cleave_review_t *review,
                             cleave_error_t *error); /* may be NULL */
-  /* What a region must reach before `review` sees it; 0: nothing. Measures as in cleave_proposal_t. */
+  /* A region must reach these before `review` sees it; 0: nothing. The measures are those of
+   * cleave_proposal_t. */
   uint32_t min_nodes;
   double min_flops;
   double min_bytes_saved;

@@ -124,7 +124,7 @@ CLEAVE_STATUS cleave_plan_copy(const cleave_plan_t *plan, const cleave_graph_t *
  * "output". */
 const char *cleave_plan_note_name(cleave_plan_note_kind_t kind);
 
-/* What a stage has, and what it sends in a run. Bytes are negative if a size is not known. */
+/* The content of a stage, and what it sends in a run. Bytes are negative if a size is not known. */
 typedef struct cleave_plan_stage {
   uint32_t nodes;
   uint32_t regions;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What differs between two plans: nodes that moved to another place, rules that gained or lost matches,
+ * The differences of two plans: nodes that moved to another place, rules that gained or lost matches,
  * fusions of other shapes, regions that were split, merged or changed, settings. The plans may be of
  * different graphs: nodes are matched by position if the graphs are the same, otherwise by operator and name;
  * nodes without a unique name are matched by operator and order.

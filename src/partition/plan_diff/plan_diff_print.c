@@ -145,7 +145,7 @@ static bool same_place(const cleave_diff_place_t *a, const cleave_diff_place_t *
          strcmp(a->fusion, b->fusion) == 0 && a->stage == b->stage;
 }
 
-/* The same operator made the same move. */
+/* Did two nodes of the same operator make the same move? */
 static bool same_move(const cleave_diff_node_t *a, const cleave_diff_node_t *b) {
   return strcmp(a->op, b->op) == 0 && (a->before == CLEAVE_INDEX_NONE) == (b->before == CLEAVE_INDEX_NONE) &&
          (a->after == CLEAVE_INDEX_NONE) == (b->after == CLEAVE_INDEX_NONE) &&

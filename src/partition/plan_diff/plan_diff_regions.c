@@ -112,7 +112,7 @@ static bool same_fusion_attributes(const cleave_document_region_t *a, const clea
   return same;
 }
 
-/* What differs between two regions that became each other; NULL: nothing. */
+/* Says what differs between a region and its successor; NULL: nothing. */
 static const char *what_changed(const tying_t *t, uint32_t before, uint32_t after) {
   const cleave_document_region_t *a = &t->diff->before->regions[before];
   const cleave_document_region_t *b = &t->diff->after->regions[after];

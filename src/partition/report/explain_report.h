@@ -56,7 +56,7 @@ typedef enum cleave_fate {
 /* "fused", "region", "stage", "made", "rewritten", "refused", "lost", "missed", "outside". */
 const char *cleave_fate_name(cleave_fate_t fate);
 
-/* What a rule did with a node. */
+/* The fate of a node under a rule. */
 typedef struct cleave_verdict {
   uint32_t rule; /* in plan->rules */
   cleave_fate_t fate;

@@ -78,7 +78,7 @@ static void write_words(const char *reason, cleave_text_t *text) {
   }
 }
 
-/* What makes two findings the same: everything but the names of the graph. */
+/* Writes what two findings must share to be the same: everything but the names of the graph. */
 static void write_key(const cleave_near_miss_t *near_miss, cleave_text_t *text) {
   const cleave_finding_t *finding = &near_miss->finding;
   cleave_text_format(text, "%d%d %u/%u", (int)near_miss->is_optional, (int)near_miss->is_taken,
@@ -312,7 +312,7 @@ static cleave_status_t group_notes(survey_t *survey, cleave_error_t *error) {
   return CLEAVE_OK;
 }
 
-/* Those of graph rules are in the log of changes. */
+/* Groups the refusals of graph rules, which are in the log of changes. */
 static cleave_status_t group_log(survey_t *survey, cleave_error_t *error) {
   const cleave_plan_t *plan = survey->builder->request->plan;
   const cleave_edits_t *edits = plan->edits;

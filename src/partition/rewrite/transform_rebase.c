@@ -88,7 +88,7 @@ static cleave_status_t take_inputs(rebasing_t *r, const cleave_edit_group_t *gro
   return CLEAVE_OK;
 }
 
-/* What the rule looked at. */
+/* Makes the change depend on what the rule looked at. */
 static cleave_status_t lean_on_reads(rebasing_t *r, uint32_t index, cleave_error_t *error) {
   const cleave_edit_group_t *group = &r->edits->groups.items[index];
   for (uint32_t k = 0; k < group->edit_count; k++) {
