@@ -32,7 +32,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_train_feeds_init(cleave_train_feeds_t *fe
                                                         cleave_error_t *error);
 void cleave_train_feeds_deinit(cleave_train_feeds_t *feeds);
 
-/* The same for other samples, which have to be of the same shapes and dtypes; `other` shares nothing. */
+/* Feeds for other samples, which must have the same shapes and dtypes; `other` shares nothing. */
 CLEAVE_MUST_USE cleave_status_t cleave_train_feeds_for(const cleave_train_feeds_t *feeds,
                                                        const cleave_samples_t *samples,
                                                        cleave_train_feeds_t *other, cleave_error_t *error);

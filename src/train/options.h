@@ -30,7 +30,8 @@ typedef struct cleave_train_number {
 
 enum { CLEAVE_TRAIN_NUMBERS = 24 };
 
-/* What later steps depend on beside tensors, the version of this list first. Returns how many there are. */
+/* Lists what later steps depend on beside tensors, the version of the list first. Returns how many there are.
+ */
 size_t cleave_train_describe(const cleave_train_options_t *options, int64_t sample_count,
                              cleave_train_number_t numbers[CLEAVE_TRAIN_NUMBERS]);
 

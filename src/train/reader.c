@@ -74,7 +74,7 @@ static void fill_mask(const cleave_train_drop_t *drop, uint64_t seed, int64_t fi
   }
 }
 
-/* Of a whole minibatch, part by part. */
+/* Counts the labels of a whole minibatch, part by part. */
 static int64_t count_labels(cleave_train_reader_t *reader, const int64_t *rows) {
   const cleave_train_plan_t *plan = reader->plan;
   const int64_t *labels = reader->others;

@@ -222,7 +222,7 @@ static cleave_status_t add_update(making_t *making, cleave_graph_t *graph, cleav
   return status;
 }
 
-/* What forward and backward leave: loss, statistics, gradients; summed, if there are other processes. */
+/* Lists the results of forward and backward: loss, statistics, gradients, summed over processes. */
 static cleave_status_t list_results(making_t *making, cleave_error_t *error) {
   cleave_graph_t *graph = making->graph;
   size_t norms = making->form.norms.count;

@@ -5,7 +5,7 @@
 #include "system/digest.h"
 #include "train/trainer_internal.h"
 
-/* The same run, cut into the same buckets? */
+/* The digest of a run and its buckets, which must be equal in all processes. */
 static cleave_digest_t digest_of(const cleave_trainer_t *trainer) {
   cleave_digest_state_t state;
   cleave_train_number_t numbers[CLEAVE_TRAIN_NUMBERS];

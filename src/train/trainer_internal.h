@@ -10,8 +10,8 @@
 #include "train/options.h"
 #include "train/reader.h"
 
-/* What a step reads in one buffer and writes, changed, to another: weights, their state, running statistics.
- */
+/* Tensors that a step reads in one buffer and writes, changed, to another: weights, their state, running
+ * statistics. */
 typedef enum cleave_train_role {
   CLEAVE_TRAIN_WEIGHT,
   CLEAVE_TRAIN_NORM,
@@ -116,7 +116,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_train_load_rules(cleave_trainer_t *traine
 /* The scale of each step of the history, and of the next one. */
 void cleave_train_replay_scaling(cleave_trainer_t *trainer);
 
-/* Of a graph, which it takes over: model, plan, session. `origin` as for cleave_model_create_sharing_take. */
+/* Makes model, plan and session of a graph, which it takes over. `origin` is that of
+ * cleave_model_create_sharing_take. */
 CLEAVE_MUST_USE cleave_status_t cleave_train_compile_take(cleave_trainer_t *trainer, cleave_graph_t *graph,
                                                           cleave_model_t *origin,
                                                           cleave_train_program_t *out_program,

@@ -67,7 +67,7 @@ static int64_t count_reasons(const cleave_plan_t *plan, uint32_t rule, const cha
   return count;
 }
 
-/* What rewrites and passes refused is in the log of changes. */
+/* Is this refusal, which the log of changes holds, one of the rule? */
 static bool is_refusal_of(const cleave_plan_t *plan, uint32_t rule, const cleave_edit_refusal_t *refusal) {
   return plan->edits->rules.items[refusal->rule].number == rule;
 }

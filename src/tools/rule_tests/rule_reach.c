@@ -15,7 +15,7 @@ typedef struct reach_search {
   const cleave_rule_check_options_t *options;
 } reach_search_t;
 
-/* What a rule does if no other one is. */
+/* The result of a rule without the other ones. */
 typedef struct alone {
   uint64_t matches;
   const char *graph; /* of the first match */
@@ -190,7 +190,7 @@ static cleave_status_t judge(const reach_search_t *search, const cleave_rule_rea
   return reach->ran_on_models && reach->model_matches == 0 ? warn_of_models(search, reach, error) : CLEAVE_OK;
 }
 
-/* What fails on a model is said with the model's name; the rule and line are in the message. */
+/* Errors get the model's name; the rule and line are in their message. */
 static cleave_status_t count_model(const reach_search_t *search, const cleave_rule_list_t *list,
                                    const cleave_check_model_t *model, cleave_error_t *error) {
   cleave_plan_t *plan = NULL;

@@ -9,7 +9,7 @@
 #include "runtime/model/gradient_rules.h"
 #include "runtime/model/model.h"
 
-/* Where regions stopped: the rules over the graph of the plan, with a log. */
+/* Runs the rules over the graph of the plan again, with a log of where regions stopped. */
 static cleave_status_t make_log(const cleave_rule_list_t *list, const cleave_graph_t *graph,
                                 cleave_supports_t *supports, cleave_boundary_log_t **out_log,
                                 cleave_error_t *error) {

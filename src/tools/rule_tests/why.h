@@ -6,7 +6,7 @@
 #include "partition/report/explain_report.h"
 #include "runtime/model/rule_list.h"
 
-/* What is asked: see cleave_why_request_t. */
+/* A question; see cleave_why_request_t. */
 typedef struct cleave_why_question {
   const char *const *nodes;
   size_t node_count;

@@ -43,7 +43,7 @@ static uint32_t find_graph_rule(const cleave_plan_t *plan, uint32_t application)
   return CLEAVE_INDEX_NONE;
 }
 
-/* What an application is, and its nodes (of a graph rule: none). */
+/* Describes an application, and lists its nodes (none for a graph rule). */
 static cleave_bisect_culprit_t describe(const cleave_plan_t *plan, uint32_t application,
                                         const cleave_node_t **out_nodes, uint32_t *out_count) {
   *out_nodes = NULL;

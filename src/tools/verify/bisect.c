@@ -258,8 +258,8 @@ static void drop_weakest(cleave_bisect_report_t *report) {
           (report->culprits.count - weakest) * sizeof *report->culprits.items);
 }
 
-/* What is gained alone need not be gained together, and the best of many measurements is lucky: all culprits
- * are left out at once and measured afresh, until the gain holds twice. */
+/* Gains that are measured one by one may not add up, and the best of many measurements is lucky. So all
+ * culprits are left out at once and measured afresh, until the gain holds twice. */
 static cleave_status_t confirm(bisection_t *bisection, cleave_session_t *all, cleave_error_t *error) {
   cleave_bisect_report_t *report = bisection->report;
   report->candidate_count = (uint32_t)report->culprits.count;

@@ -7,7 +7,7 @@
 
 enum { FEW_INTEGERS = 8, LARGEST_INTEGER = 9 };
 
-/* What the finite elements of a tensor are like. */
+/* Statistics of the finite elements of a tensor. */
 typedef struct likeness {
   double mean;
   double deviation; /* 1 if all are the same */

@@ -35,7 +35,7 @@ static int compare_doubles(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Of sorted numbers. */
+/* The median of sorted numbers. */
 static double middle(const double *numbers, uint32_t count) {
   return count % 2 == 1 ? numbers[count / 2] : 0.5 * (numbers[count / 2 - 1] + numbers[count / 2]);
 }

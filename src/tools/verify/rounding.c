@@ -16,14 +16,14 @@ enum { RUNS = 2, ENOUGH = 32, PATTERN = 1 << 16 };
 /* Units in the last place of the largest value that every kernel may be off: approximations of functions like
  * exp and erf are good to some units. */
 static const double UNITS = 16.0;
-/* What another order of evaluation may differ by, in terms of the largest change that was measured.
+/* Another order of evaluation may differ by this many times the largest change that was measured.
  * Winograd's algorithm for windows of 3x3 is off by eight times what a plain sum is on average, and by 15 at
  * most. */
 static const double MARGIN = 16.0;
 /* Kernels sum in blocks: errors grow with the square root of the number of terms over this. */
 static const double BLOCK = 16.0;
 
-/* The same in regions of fewer digits, whose functions are as good as those of float32. */
+/* UNITS in regions of fewer digits, whose functions are as good as those of float32. */
 static const double LOW_UNITS = 4.0;
 
 /* Digits of the significand, the hidden one included; 0: no float. `low` is what float32 has, or 0. */
@@ -148,8 +148,8 @@ static cleave_status_t disturb_steps(cleave_graph_t *graph, cleave_node_t node, 
   return disturb(graph, cleave_node_output(graph, node, 0), &step, error);
 }
 
-/* What a rule rounded to integers is off by up to half a step: as much as if one in 16 was the next one. They
- * move towards zero, so that none leaves its type. */
+/* Integers that a rule rounded to are off by up to half a step, which is as much as if one in 16 was the next
+ * one. They move towards zero, so that none leaves its type. */
 static cleave_status_t disturb_integers(cleave_graph_t *graph, cleave_node_t node, uint64_t seed,
                                         cleave_error_t *error) {
   const cleave_node_record_t *record = cleave_graph_node(graph, node);

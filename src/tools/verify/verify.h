@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What rules did, piece by piece, against `cpu`. Fusions and regions: each is compiled alone on its backend,
- * and compared with its nodes run one after the other on `cpu`, on the values that reach it in the model and
- * on random ones. Rewrites and passes: what took the place of a value is compared with that value, both on
- * `cpu`, on these values and on random ones, some of which are farther apart.
+ * Compares what rules did with `cpu`, piece by piece. Each fusion and region is compiled alone on its
+ * backend, and compared with its nodes run one after the other on `cpu`, on the values that reach it in the
+ * model and on random ones. For rewrites and passes, what took the place of a value is compared with that
+ * value, both on `cpu`, on these values and on random ones, some of which are farther apart.
  */
 #ifndef CLEAVE_TOOLS_VERIFY_VERIFY_H
 #define CLEAVE_TOOLS_VERIFY_VERIFY_H
@@ -24,7 +24,7 @@ typedef enum cleave_verify_kind {
   CLEAVE_VERIFY_REWRITE /* all that one rewrite or pass rule put in the place of something */
 } cleave_verify_kind_t;
 
-/* What was found out about one fusion, region, or graph rule. */
+/* The result for one fusion, region, or graph rule. */
 typedef struct cleave_verify_item {
   cleave_verify_kind_t kind;
   uint32_t index; /* in plan->fusions or plan->regions; the first of those that are the same; of a REWRITE:

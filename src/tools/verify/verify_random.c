@@ -34,7 +34,7 @@ static uint64_t add_operator(uint64_t hash, const cleave_graph_t *graph, cleave_
   return cleave_hash_bytes(hash, name, strlen(name));
 }
 
-/* The same for pairs of one rule whose values have the same type and are made by the same operators. */
+/* Is equal for pairs of one rule whose values have the same type and are made by the same operators. */
 static uint64_t kind_of(const cleave_plan_t *plan, const cleave_value_pair_t *pair) {
   const cleave_value_record_t *record = cleave_graph_value(plan->source, pair->source);
   cleave_node_t before = cleave_value_producer(plan->source, pair->source);

@@ -96,8 +96,8 @@ static void deinit_tapped(tapped_t *tapped) {
   cleave_graph_destroy(tapped->graph);
 }
 
-/* What reads a value that a rule made reads the source's value from now on, so that a rewrite is not blamed
- * for those before it. */
+/* Readers of a value that a rule made get the source's value from now on, so that a rewrite is not blamed for
+ * those before it. */
 static cleave_status_t read_source(const rewrites_t *rewrites, tapped_t *tapped,
                                    const cleave_value_pair_t *pair, cleave_tensor_t *source,
                                    cleave_error_t *error) {
@@ -194,7 +194,7 @@ cleanup:
   return status;
 }
 
-/* What it takes to see the mismatch again. */
+/* Keeps what is needed to see the mismatch again. */
 static cleave_status_t keep_failure(const rewrites_t *rewrites, const cleave_value_pair_t *pair,
                                     cleave_verify_item_t *item, cleave_error_t *error) {
   cleave_rewrite_parts_t parts;

@@ -25,7 +25,7 @@ typedef struct cleave_value_pair {
 typedef struct cleave_rewrite_parts {
   cleave_graph_t *before; /* computes the source's value of the pair */
   cleave_graph_t *after;  /* computes the result */
-  /* Of both graphs, in order: values of plan->source, or of those pairs that stand for them. */
+  /* Inputs of both graphs, in order: values of plan->source, or the pairs that stand for them. */
   CLEAVE_ARRAY(cleave_value_t) inputs;
 } cleave_rewrite_parts_t;
 

@@ -27,7 +27,7 @@ typedef struct cleave_watch_measure {
 CLEAVE_STATUS cleave_watch_measure(const cleave_watch_measure_t *measure, cleave_reload_t *reload,
                                    cleave_error_t *error);
 
-/* What a reload says about times. A plan that decides as before has no change. */
+/* Adds times to a reload. A plan that decides as before has no change. */
 void cleave_watch_note_times(const cleave_paired_t *paired, cleave_reload_t *reload);
 
 #endif /* CLEAVE_TOOLS_WATCH_WATCH_H */

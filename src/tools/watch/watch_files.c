@@ -27,7 +27,7 @@ enum { MAX_QUIET = 25, GONE_MS = 250, RACY_MS = 1000 };
 static const uint32_t folder_events = IN_CLOSE_WRITE | IN_MODIFY | IN_ATTRIB | IN_MOVED_TO | IN_MOVED_FROM |
                                       IN_CREATE | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
 
-/* What a file was when a change of it was last reported. */
+/* The state of a file when its last change was reported. */
 typedef struct look {
   bool exists;
   bool is_racy;

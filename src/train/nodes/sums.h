@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is summed over processes between backward and update: the loss, running statistics, gradients. */
+/* The loss, running statistics and gradients are summed over processes between backward and update. */
 #ifndef CLEAVE_TRAIN_NODES_SUMS_H
 #define CLEAVE_TRAIN_NODES_SUMS_H
 
