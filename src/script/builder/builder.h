@@ -15,9 +15,9 @@
 
 /* Bytes of all constants of a model script. */
 #define CLEAVE_BUILDER_DATA_LIMIT ((size_t)16 << 30)
-/* Of the graph of a rule file's test. */
+/* The limit for the graph of a rule file's test. */
 #define CLEAVE_BUILDER_TEST_DATA_LIMIT ((size_t)256 << 20)
-/* Of one constant in a rewrite or pass: drawing it is a step that nothing interrupts. */
+/* The limit for one constant in a rewrite or pass: drawing it is a step that nothing interrupts. */
 #define CLEAVE_BUILDER_RULE_DATA_LIMIT ((size_t)64 << 20)
 
 #define CLEAVE_BUILDER_VALUE_LIMIT 8000000
@@ -88,7 +88,7 @@ int32_t cleave_builder_check_shape(lua_State *state, int index, int64_t *dims);
 /* A constant out of a number, boolean or (nested) table at `index`. dtype UNKNOWN: bool if all are booleans,
  * int64 if all numbers are integers, else float32. `name` may be NULL. */
 cleave_value_t cleave_builder_constant(lua_State *state, int index, cleave_dtype_t dtype, const char *name);
-/* The same as a tensor, which is the caller's: nothing may raise until it is released. */
+/* Reads it as a tensor, which the caller owns: nothing may raise until it is released. */
 cleave_tensor_t *cleave_builder_read_tensor(lua_State *state, int index, cleave_dtype_t dtype);
 
 #endif /* CLEAVE_SCRIPT_BUILDER_BUILDER_H */

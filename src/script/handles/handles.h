@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a rule's callbacks see of the graph: nodes, values, the graph, a match, a proposed region. A handle is
- * an index and a serial; each use checks that a callback is running on the graph that the serial stands for,
- * and that the index is of something that lives there. The same node gives the same handle, so that handles
- * work as keys of tables. Handles never change the graph.
+ * A rule's callbacks see these parts of the graph: nodes, values, the graph, a match, a proposed region. A
+ * handle is an index and a serial; each use checks that a callback is running on the graph that the serial
+ * stands for, and that the index is of something that lives there. The same node gives the same handle, so
+ * that handles work as keys of tables. Handles never change the graph.
  */
 #ifndef CLEAVE_SCRIPT_HANDLES_HANDLES_H
 #define CLEAVE_SCRIPT_HANDLES_HANDLES_H

@@ -23,7 +23,7 @@ typedef struct cleave_callback {
 CLEAVE_STATUS cleave_callback_call(const cleave_script_rule_t *rule, const cleave_graph_t *graph,
                                    const cleave_callback_t *call, cleave_error_t *error);
 
-/* The same for functions that change the editor's graph: `builder`, all zero, is the `g` that they get.
+/* Calls a function that changes the editor's graph: `builder`, all zero, is the `g` that it gets.
  * Handles of the call are stale in the next one, because the graph changes in between. */
 CLEAVE_STATUS cleave_callback_edit(const cleave_script_rule_t *rule, cleave_builder_t *builder,
                                    cleave_editor_t *editor, const cleave_callback_t *call,

@@ -59,7 +59,7 @@ static void run_apply(lua_State *state, void *context) {
 static cleave_status_t apply(void *context, cleave_editor_t *editor, cleave_gradient_call_t *call,
                              cleave_error_t *error) {
   gradient_call_t gradient = {.rule = context, .call = call};
-  /* As much as a pass has: recurrent layers become the nodes of all their steps. */
+  /* It has the budget of a pass, because recurrent layers become the nodes of all their steps. */
   cleave_callback_t edit = {
       .node = call->node, .body = run_apply, .context = &gradient, .budget = CLEAVE_SCRIPT_PASS_BUDGET};
   cleave_status_t status = cleave_callback_edit(gradient.rule, &gradient.builder, editor, &edit, error);

@@ -42,7 +42,7 @@ static void add_pair(lua_State *state, cleave_substitute_t *substitute, cleave_v
   cleave_array_push_reserved(&substitute->to, to);
 }
 
-/* What a label of the pattern stands for in the match. */
+/* Finds the value that a label of the pattern stands for in the match. */
 static cleave_value_t find_label(lua_State *state, const cleave_match_t *match, const char *name) {
   cleave_nearest_t nearest = {0};
   for (uint32_t k = 0; k < match->pattern->label_count; k++) {

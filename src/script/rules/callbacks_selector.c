@@ -11,7 +11,7 @@ typedef enum method { SELECT, SELECT_INPUT, SELECT_OUTPUT, FILTER, RESET, METHOD
 static const char *const METHOD_NAMES[METHOD_COUNT] = {"select", "select_input", "select_output", "filter",
                                                        "reset"};
 
-/* What one call of the selector function returned. */
+/* A selector, which one call of the selector function returned. */
 typedef struct selector {
   const cleave_script_rule_t *rule;
   const cleave_graph_t *graph;

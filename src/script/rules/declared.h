@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a rule file says about itself: its rules (also those that are switched off), its options, and its
+ * The declarations of a rule file: its rules (also those that are switched off), its options, and its
  * tests. Everything is copied into the arena of the loaded file; a test's graph is built by its function when
  * asked for.
  */
@@ -89,7 +89,7 @@ typedef struct cleave_declared {
   int file; /* reference of the compiled file's table in the registry, for lints */
 } cleave_declared_t;
 
-/* Of a loaded rule file; lives as long as it does. */
+/* The declarations of a loaded rule file; they live as long as it does. */
 const cleave_declared_t *cleave_rules_declared(const cleave_rules_t *rules);
 
 /* Builds the graph of one of its tests, with types inferred; the caller owns it. The function runs with the

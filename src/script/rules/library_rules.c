@@ -61,7 +61,7 @@ static cleave_status_t fail_part(const building_t *building, cleave_error_t *err
   return status;
 }
 
-/* Of settings with the same name the last one counts. */
+/* If settings have the same name, the last one counts. */
 static cleave_status_t add_options(building_t *building, const cleave_script_settings_t *given,
                                    cleave_error_t *error) {
   size_t count = given == NULL ? 0 : given->count;

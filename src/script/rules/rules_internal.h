@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the script layer knows of a loaded rule file beyond rules.h. */
+/* The part of a loaded rule file that only the script layer sees. */
 #ifndef CLEAVE_SCRIPT_RULES_RULES_INTERNAL_H
 #define CLEAVE_SCRIPT_RULES_RULES_INTERNAL_H
 

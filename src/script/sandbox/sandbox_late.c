@@ -70,7 +70,7 @@ static bool push_handler(lua_State *state, int operand, const char *event) {
   return true;
 }
 
-/* What Lua does without the event, for the operands on the stack. */
+/* Does with the operands on the stack what Lua does without the event. */
 static int do_without(lua_State *state, int event) {
   switch (event) {
     case INDEX: lua_pushnil(state); return 1;

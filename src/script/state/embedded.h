@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What comes before the text of every script, on its first line. A script's `return ruleset { ... }` would be
+/* This comes before the text of every script, on its first line. A script's `return ruleset { ... }` would be
  * a tail call, whose line is unknown to messages; with a variable to be closed it is an ordinary call. */
 #define CLEAVE_SCRIPT_HEAD "local _ <close> = nil "
 

@@ -164,7 +164,7 @@ static void raise_syntax(lua_State *state, int code, uint32_t file, const char *
   lua_error(state);
 }
 
-/* Of the chunk on top. */
+/* Sets the environment of the chunk on top. */
 static void set_environment(lua_State *state, int environment) {
   lua_pushvalue(state, environment);
   if (lua_setupvalue(state, -2, 1) == NULL) {

@@ -117,7 +117,7 @@ typedef struct cleave_script {
   int rule_place;
   char rule_text[2][64];
 
-  /* What handles refer to (handles.h): set while a callback runs. */
+  /* Handles refer to this (handles.h); it is set while a callback runs. */
   const cleave_graph_t *graph;
   uint64_t serial; /* of the graph; handles of another serial are stale */
   struct {
@@ -169,7 +169,7 @@ int cleave_script_raise(lua_State *state, const char *format, ...) CLEAVE_PRINTF
 int cleave_script_raise_at(lua_State *state, int place, const char *format, ...) CLEAVE_PRINTF(3, 4);
 /* Raises `error` with its status. */
 int cleave_script_raise_error(lua_State *state, const cleave_error_t *error);
-/* The same for an error that has its place and rule already, and is reported unchanged. */
+/* Raises an error that has its place and rule already, and is reported unchanged. */
 int cleave_script_raise_checked(lua_State *state, const cleave_error_t *error);
 
 /* Message handler that only records the place, for errors without one in their message, and the calls that
@@ -194,11 +194,11 @@ void cleave_script_push_host(lua_State *state);
 
 /* Compiles the script's source and pushes it as a function whose globals are the table at `environment`. */
 void cleave_script_load_text(lua_State *state, const char *text, size_t length, int environment);
-/* The same for the source of another file of the script. */
+/* Loads the source of another file of the script in the same way. */
 void cleave_script_load_file(lua_State *state, uint32_t file, const char *text, size_t length,
                              int environment);
 
-/* The same for a file that is built in, whose path the script's file has. */
+/* Loads a built-in file in the same way; the script's file has its path. */
 void cleave_script_load_embedded(lua_State *state, uint32_t file, const cleave_embedded_file_t *embedded,
                                  int environment);
 
