@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-/* Where arrays live and calls run. */
+/* Arrays live, and calls run, in one of these. */
 typedef struct cleave_imperative cleave_imperative_t;
 
 /* Numbers of one dtype in host memory, row-major without gaps. Shared by reference count. Its content is what
@@ -52,8 +52,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_imperative_create(cleave_context_t *conte
 /* Waits for all calls. Arrays are released before. NULL is a no-op. */
 void cleave_imperative_destroy(cleave_imperative_t *imperative);
 
-/* That runs the calls: for counters, descriptions, bulks of small calls, and operations of your own between
- * them. */
+/* The engine that runs the calls: for counters, descriptions, bulks of small calls, and operations of your
+ * own between them. */
 cleave_engine_t *cleave_imperative_engine(cleave_imperative_t *imperative);
 
 typedef struct cleave_imperative_counters {
@@ -92,7 +92,7 @@ size_t cleave_array_bytes(const cleave_array_t *array);
 CLEAVE_MUST_USE cleave_status_t cleave_array_data(cleave_array_t *array, const void **out_data,
                                                   cleave_error_t *error);
 
-/* What engine operations of your own read to run after the array was computed. */
+/* Engine operations of your own read this variable to run after the array was computed. */
 cleave_variable_t *cleave_array_variable(cleave_array_t *array);
 
 /* ---- calls ---------------------------------------------------------------------------------------- */

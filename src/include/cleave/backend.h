@@ -97,7 +97,7 @@ typedef enum cleave_reason_code {
   CLEAVE_REASON_DEVICE = 8     /* no device, or not enough of its memory */
 } cleave_reason_code_t;
 
-/* Where a backend writes the one line that says why. Never NULL when passed. */
+/* A backend writes the one line that says why into this. Never NULL when passed. */
 typedef struct cleave_message {
   char text[256];
   cleave_reason_code_t code;
@@ -122,7 +122,7 @@ typedef enum cleave_storage {
   CLEAVE_STORAGE_ROW_SPARSE = 2 /* the rows (slices along dimension 0) that are not zero */
 } cleave_storage_t;
 
-/* Where the elements of a sparse tensor belong. */
+/* The places of the elements of a sparse tensor. */
 typedef struct cleave_sparse_view {
   size_t size;
   int64_t stored;         /* elements (CSR) or rows (ROW_SPARSE) that `data` holds */
@@ -142,8 +142,8 @@ typedef struct cleave_tensor_view {
   const int64_t *dims; /* rank entries; a negative one is unknown until run time */
   const void *data;    /* row-major without gaps, unless `storage` says otherwise */
   uint64_t version;    /* changes whenever the content of a constant changes */
-  /* What the dimensions mean, a letter each, in views of regions: "NCHW", weights "OIHW"; NULL if no
-   * operator of the region says so. */
+  /* The meaning of the dimensions, a letter each, in views of regions: "NCHW", weights "OIHW"; NULL if no
+   * operator of the region gives them one. */
   const char *layout;
   cleave_storage_t storage;
   uint32_t memory;                    /* CLEAVE_MEMORY_HOST, or k + 1: `data` is of alloc of device k */
@@ -225,10 +225,10 @@ typedef struct cleave_region_view {
   const uint32_t *inputs;  /* values that come from outside at run time, each once */
   const uint32_t *outputs; /* values used outside, each once */
 
-  /* What the rule's `review` attached to the region, in order of names; part of `hash`. */
+  /* The attributes that the rule's `review` gave the region, in order of names; part of `hash`. */
   uint32_t attribute_count;
   const cleave_attribute_view_t *attributes;
-  const cleave_attribute_list_t *fusion_attributes; /* per fusion: what its rule says */
+  const cleave_attribute_list_t *fusion_attributes; /* per fusion: those of its rule */
   const double *flops; /* per node: floating-point operations, a multiply-add is two; 0: not known */
 } cleave_region_view_t;
 
@@ -300,7 +300,7 @@ typedef struct cleave_inplace_pair {
   uint32_t output;
 } cleave_inplace_pair_t;
 
-/* What the planner must know of a program. Owned by the program. */
+/* The planner must know this of a program, which owns it. */
 typedef struct cleave_program_info {
   size_t size;
   size_t workspace_bytes;  /* scratch memory for `run`, 64-byte aligned, shared with other programs */
@@ -310,7 +310,7 @@ typedef struct cleave_program_info {
   const char *note; /* 2.1: what users may want to know of how it was compiled, a line; or NULL */
 } cleave_program_info_t;
 
-/* What happens to the memory of an output, as in MXNet's OpReqType. */
+/* How a run treats the memory of an output, as in MXNet's OpReqType. */
 typedef enum cleave_request {
   CLEAVE_REQUEST_WRITE = 0, /* overwrite */
   CLEAVE_REQUEST_ADD = 1,   /* add to what is there */
@@ -417,22 +417,22 @@ typedef struct cleave_backend_imperative {
                                   const cleave_compile_options_t *options, void **out_executor,
                                   cleave_message_t *message);
   void (*release_executor)(void *executor);
-  /* As `run` of a program, with inputs as node->inputs, constants among them, in memory of the device (in
-   * host memory they may be unaligned), and outputs as node->outputs; no workspace. One call at a time per
-   * executor. */
+  /* Does what `run` of a program does. Inputs are those of node->inputs, constants among them, in memory of
+   * the device (in host memory they may be unaligned), and outputs those of node->outputs; there is no
+   * workspace. One call at a time per executor. */
   cleave_status_t (*execute)(void *executor, const cleave_run_args_t *args, cleave_message_t *message);
 } cleave_backend_imperative_t;
 
 /* ---- compiled regions as bytes ----------------------------------------------------------------------- */
 
-/* What a program was compiled to, kept across processes. cleave stores a blob under all that a program
+/* A compiled program as bytes, kept across processes. cleave stores a blob under all that a program
  * depends on: the region, the content of its constants, backend, version and code of the library,
  * the settings that `configure` got, the device's name, and the compile options. A blob need not hold the
  * constants: `load` gets them. */
 typedef struct cleave_backend_blobs {
   size_t size;
-  /* Right after `compile`, before any run. CLEAVE_ERROR_UNSUPPORTED: not for this program. What `write` fails
-   * with is handed on. */
+  /* Called right after `compile`, before any run. CLEAVE_ERROR_UNSUPPORTED: not for this program. It returns
+   * a failure of `write` as it is. */
   cleave_status_t (*save)(const void *program,
                           cleave_status_t (*write)(void *context, const void *data, size_t bytes),
                           void *context, cleave_message_t *message);
@@ -441,7 +441,7 @@ typedef struct cleave_backend_blobs {
    * read only, and valid during the call. */
   cleave_status_t (*check)(void *state, uint32_t device, const void *data, size_t bytes,
                            cleave_message_t *message);
-  /* As `compile`, from a blob of the same region that `check` has accepted. If it fails, the region is
+  /* Makes the program from a blob of the same region that `check` has accepted. If it fails, the region is
    * compiled. `data` stays where it is until the program has been unloaded: a program may read its weights
    * there, in memory that processes share. */
   cleave_status_t (*load)(void *state, const cleave_region_view_t *region,

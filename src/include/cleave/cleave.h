@@ -153,8 +153,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_model_set_constants(cleave_model_t *model
 
 /* ---- rules and plans ------------------------------------------------------------------------------ */
 
-/* What rules decided about a model: which backend runs what, and which operators are one kernel. Immutable;
- * may be shared by threads. It refers to its model, which must outlive it. */
+/* The decisions of rules about a model: which backend runs what, and which operators are one kernel. It is
+ * immutable, and threads may share it. It refers to its model, which must outlive it. */
 typedef struct cleave_plan cleave_plan_t;
 
 /* A rule file, or its text: one of the two is there. */
@@ -199,8 +199,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_rule_files_partition(cleave_rule_files_t 
 /* NULL is a no-op. */
 void cleave_rule_files_destroy(cleave_rule_files_t *files);
 
-/* What was computed a second time instead of being kept. Bytes are estimates from the sizes of values and the
- * order of nodes, without inputs, constants and outputs. */
+/* The values that are computed a second time instead of being kept. Bytes are estimates from the sizes of
+ * values and the order of nodes, without inputs, constants and outputs. */
 typedef struct cleave_recompute_report {
   size_t size;        /* sizeof(cleave_recompute_report_t) */
   int64_t kept_bytes; /* of values of forward that live when backward begins, or later */
@@ -260,8 +260,8 @@ typedef struct cleave_backward_region {
   const char *reason; /* why the gradient rules of its nodes made them, in one line; NULL: the backend did */
 } cleave_backward_region_t;
 
-/* Of a model that cleave_model_gradient made by rule files: regions whose gradients were wanted, from the
- * loss back, after backends that were not asked. NULL and 0 of other models. Borrowed from the model. */
+/* The regions whose gradients a model that cleave_model_gradient made by rule files needed, from the loss
+ * back, after backends that were not asked. NULL and 0 for other models. Borrowed from the model. */
 const cleave_backward_region_t *cleave_model_backward(const cleave_model_t *model, uint32_t *out_count);
 
 /* The inputs of a plan, which are those of its sessions: the model's, in their order, and after them what
@@ -317,7 +317,7 @@ uint32_t cleave_plan_region_count(const cleave_plan_t *plan);
 const char *cleave_plan_region_name(const cleave_plan_t *plan, uint32_t index);
 const char *cleave_plan_region_backend(const cleave_plan_t *plan, uint32_t index);
 
-/* Where the large constants of a region go (small ones are always in its text). */
+/* The place of the large constants of a region (small ones are always in its text). */
 typedef enum cleave_region_constants {
   CLEAVE_REGION_CONSTANTS_INLINE, /* into the text */
   CLEAVE_REGION_CONSTANTS_FILES,  /* into .npy files beside it */
@@ -346,17 +346,17 @@ CLEAVE_MUST_USE cleave_status_t cleave_model_plan_region(cleave_model_t *model, 
                                                          const cleave_plan_load_options_t *options,
                                                          cleave_plan_t **out_plan, cleave_error_t *error);
 
-/* The same decisions for another version of the model (cleave_model_set_constants, the same network loaded
- * from elsewhere, or, if the plan is of a bound model, bound to other sizes): the same regions and fusions on
- * the same nodes, no rule runs. What rewrites and passes did is done again, so that what they folded follows.
- * CLEAVE_ERROR_MISMATCH: the model is not the same node by node, with the first thing that differs.
- * CLEAVE_ERROR_UNSUPPORTED: a rewrite or pass made use of a constant (0.5 in a spelled-out Gelu) or a size
- * that is another one now, or a backend refuses a region: run the rules over the new model. Attributes that
- * rules gave to fusions and regions stay. The result refers to `model`, and not to `plan`. */
+/* Takes over the decisions for another version of the model (cleave_model_set_constants, the same network
+ * loaded from elsewhere, or, if the plan is of a bound model, bound to other sizes): the same regions and
+ * fusions on the same nodes, no rule runs. What rewrites and passes did is done again, so that what they
+ * folded follows. CLEAVE_ERROR_MISMATCH: the model is not the same node by node, with the first thing that
+ * differs. CLEAVE_ERROR_UNSUPPORTED: a rewrite or pass made use of a constant (0.5 in a spelled-out Gelu) or
+ * a size that is another one now, or a backend refuses a region: run the rules over the new model. Attributes
+ * that rules gave to fusions and regions stay. The result refers to `model`, and not to `plan`. */
 CLEAVE_MUST_USE cleave_status_t cleave_plan_rebase(const cleave_plan_t *plan, cleave_model_t *model,
                                                    cleave_plan_t **out_plan, cleave_error_t *error);
 
-/* What to explain. All zero but `size`: the best near misses of all rules, as text. */
+/* The question. All zero but `size` asks for the best near misses of all rules, as text. */
 typedef struct cleave_why_options {
   size_t size;      /* sizeof(cleave_why_options_t) */
   const char *node; /* its name, "#12", or "op:Conv": what every rule did with it; NULL: with no node */
@@ -471,8 +471,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_session_output(const cleave_session_t *se
                                                       cleave_tensor_view_t *out_tensor,
                                                       cleave_error_t *error);
 
-/* What happened when the session was made that its user would like to know: regions that do not run on their
- * backend, and why. "" beyond the last; lives as long as the session. */
+/* Notes from making the session that its user would like to know: regions that do not run on their backend,
+ * and why. "" beyond the last; lives as long as the session. */
 uint32_t cleave_session_note_count(const cleave_session_t *session);
 const char *cleave_session_note(const cleave_session_t *session, uint32_t index);
 
@@ -484,7 +484,7 @@ uint32_t cleave_session_reused_count(const cleave_session_t *session);
 /* The number of them that were loaded from the folder of compiled regions. */
 uint32_t cleave_session_loaded_count(const cleave_session_t *session);
 
-/* What becomes of output `index` in every run from now on. WRITE with a tensor: it is written to
+/* Sets what becomes of output `index` in every run from now on. WRITE with a tensor: it is written to
  * tensor->data, without a copy if the step that computes it can write there (memory aligned to 64 bytes);
  * without one (NULL): to memory of the session, as at first. ADD: it is added to what tensor->data holds,
  * numbers only. NONE: nobody wants it, and what is computed for it alone is left out if that is simple.
@@ -531,14 +531,14 @@ typedef struct cleave_rules_watch_options {
   /* Milliseconds after saving until which a reload may run the plans before and after alternately to measure
    * them, at least once each; 0: 200; negative: nothing is measured, and the session before is not run. */
   int32_t measure_ms;
-  /* Of all sessions; may be NULL. Without `programs` the watch has a cache of its own. */
+  /* The options of all sessions; may be NULL. Without `programs` the watch has a cache of its own. */
   const cleave_session_options_t *session;
-  /* As for cleave_session_create, but with data, which must stay: the sessions are set to read it. */
+  /* Inputs as for cleave_session_create, but with data, which must stay, because the sessions read it. */
   const cleave_tensor_view_t *const *inputs;
   size_t input_count;
 } cleave_rules_watch_options_t;
 
-/* What came of one change of the files. Texts live until the next poll. */
+/* The result of one change of the files. Texts live until the next poll. */
 typedef struct cleave_reload {
   size_t size;
   cleave_status_t status;   /* CLEAVE_OK: the new plan is in use; otherwise the one before stays */

@@ -12,9 +12,7 @@
 extern "C" {
 #endif
 
-/* What may help with an error, for hosts that know how it is done there (the program cleave names its
- * options).
- */
+/* A remedy for an error. Hosts say how it is done there (the program cleave names its options). */
 typedef enum cleave_hint {
   CLEAVE_HINT_NONE = 0,
   CLEAVE_HINT_LOAD = 1,      /* load the library of the backend (cleave_backend_load) */
@@ -22,7 +20,7 @@ typedef enum cleave_hint {
   CLEAVE_HINT_PLAN = 3       /* the file is a plan: take it up with its model (cleave_plan_load) */
 } cleave_hint_t;
 
-/* What went wrong: one lower-case line with place, expected and found. Start from CLEAVE_ERROR_INIT. */
+/* An error: one lower-case line with place, expected and found. Start from CLEAVE_ERROR_INIT. */
 typedef struct cleave_error {
   cleave_status_t status; /* CLEAVE_OK: nothing was written yet */
   int line;               /* in `file`; 0 if there is none */
@@ -49,13 +47,13 @@ void cleave_text_free(char *text);
 
 /* ---- the process ---------------------------------------------------------------------------------- */
 
-/* Where the memory of the library comes from, that of Lua included; oneDNN, jansson and accelerator libraries
- * have their own. All functions may be called from several threads at once. */
+/* The library, and Lua in it, take their memory from this; oneDNN, jansson and accelerator libraries have
+ * their own. All functions may be called from several threads at once. */
 typedef struct cleave_allocator {
   size_t size; /* sizeof(cleave_allocator_t) */
   /* `bytes` > 0, not zeroed, aligned to `alignment`, a power of two from 16 on; NULL: there is none. */
   void *(*allocate)(void *context, size_t bytes, size_t alignment);
-  /* Of memory with alignment 16; NULL: it stays as it was. */
+  /* Resizes memory with alignment 16; NULL: it stays as it was. */
   void *(*reallocate)(void *context, void *memory, size_t bytes);
   void (*free)(void *context, void *memory); /* never NULL */
   void *context;
@@ -100,8 +98,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_context_create(const cleave_context_optio
 cleave_context_t *cleave_context_retain(cleave_context_t *context);
 void cleave_context_release(cleave_context_t *context);
 
-/* What cleave and accelerator libraries have to say besides their errors; NULL: nobody listens, and nobody is
- * in the listener before any more. From any thread; one listener at a time. */
+/* Sets the listener of what cleave and accelerator libraries have to say besides their errors; NULL: nobody
+ * listens. The listener before is not called any more. From any thread; one listener at a time. */
 void cleave_context_set_log(cleave_context_t *context, cleave_log_function_t function, void *log_context);
 
 /* Most that the rule files and model scripts of the context may take from now on: milliseconds by the clock,
@@ -118,7 +116,7 @@ uint32_t cleave_backend_count(cleave_context_t *context);
 /* "" beyond the last. Valid until the backend is unloaded. */
 const char *cleave_backend_name(cleave_context_t *context, uint32_t index);
 
-/* What a backend says about itself. Texts live until it is unloaded. */
+/* A description of a backend. Texts live until it is unloaded. */
 typedef struct cleave_backend_info {
   size_t size; /* sizeof(cleave_backend_info_t) */
   const char *name;
@@ -152,7 +150,7 @@ typedef struct cleave_isolation_options {
                   */
 } cleave_isolation_options_t;
 
-/* What became of it. */
+/* The state of an isolated library. */
 typedef struct cleave_isolation {
   size_t size; /* sizeof(cleave_isolation_t) */
   bool is_isolated;
@@ -161,15 +159,16 @@ typedef struct cleave_isolation {
   char reason[256]; /* of the loss: one line */
 } cleave_isolation_t;
 
-/* As cleave_backend_load, but the library's code runs in a process of its own (the program cleave_worker, of
- * the installation or named by CLEAVE_WORKER), which has no file and no memory of this one: it gets copies of
- * constants and inputs that it cannot write, and its outputs are checked and copied. Where it crashes, does
- * not answer within a limit, or writes beyond its buffers, its process is ended, and the call at hand and
- * all later ones fail with CLEAVE_ERROR_BACKEND and the reason, or go to `cpu` (`fallback`). The same file
- * loaded again so under the same name starts a new process if the one before is lost: settings of
- * cleave_backend_configure are to be made again, and sessions too. Calls to one library run one at a time.
- * Operators, partitioners and passes that it adds are asked there, too; `cpu` cannot take over from an
- * operator or a pass. What it may do to files and the network is what this user may. `options` may be NULL.
+/* Loads a backend as cleave_backend_load does, but the library's code runs in a process of its own (the
+ * program cleave_worker, of the installation or named by CLEAVE_WORKER), which has no file and no memory of
+ * this one: it gets copies of constants and inputs that it cannot write, and its outputs are checked and
+ * copied. If it crashes, does not answer within a limit, or writes beyond its buffers, its process is ended,
+ * and the call at hand and all later ones fail with CLEAVE_ERROR_BACKEND and the reason, or go to `cpu`
+ * (`fallback`). The same file loaded again so under the same name starts a new process if the one before is
+ * lost: settings of cleave_backend_configure are to be made again, and sessions too. Calls to one library run
+ * one at a time. Operators, partitioners and passes that it adds are asked there, too; `cpu` cannot take over
+ * from an operator or a pass. What it may do to files and the network is what this user may. `options` may be
+ * NULL.
  */
 CLEAVE_MUST_USE cleave_status_t cleave_backend_load_isolated(cleave_context_t *context, const char *path,
                                                              const char *name,

@@ -40,7 +40,7 @@ typedef struct cleave_stream_functions {
   void (*destroy)(void *self, void *stream); /* everything in it has ended */
   /* The event is reached after all that is in the stream now. *event is NULL at first. */
   cleave_status_t (*record)(void *self, void *stream, void **event, cleave_error_t *error);
-  /* What is put into the stream from now on runs after the event was reached. */
+  /* Work that is put into the stream from now on runs after the event was reached. */
   cleave_status_t (*wait)(void *self, void *stream, void *event, cleave_error_t *error);
   /* The calling thread waits for the event. An error of what ran before it is returned here. */
   cleave_status_t (*synchronize)(void *self, void *event, cleave_error_t *error);
@@ -110,9 +110,9 @@ typedef struct cleave_engine_counters {
 
 void cleave_engine_count(cleave_engine_t *engine, cleave_engine_counters_t *out_counters);
 
-/* What has been pushed and has not ended, a line each: its name, whether it waits, is ready or runs, and of
- * one that waits for which variables and whom there. For people who look for what holds a program up. Free
- * the text with cleave_text_free. */
+/* Describes the operations that have been pushed and have not ended, a line each: its name, whether it waits,
+ * is ready or runs, and for which variables and whom there it waits. It helps people who look for what holds
+ * a program up. Free the text with cleave_text_free. */
 CLEAVE_MUST_USE cleave_status_t cleave_engine_describe(cleave_engine_t *engine, char **out_text,
                                                        cleave_error_t *error);
 
@@ -180,7 +180,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_operation_create(cleave_engine_t *engine,
                                                         const cleave_operation_info_t *info,
                                                         cleave_operation_t **out_operation,
                                                         cleave_error_t *error);
-/* As often as wanted; runs that write nothing may overlap. */
+/* May be called as often as wanted; runs that write nothing may overlap. */
 CLEAVE_MUST_USE cleave_status_t cleave_operation_push(cleave_operation_t *operation, cleave_error_t *error);
 /* `end` is called after what was pushed has ended. Its variables may be released before or after. NULL is a
  * no-op. */

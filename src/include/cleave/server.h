@@ -34,8 +34,8 @@ typedef struct cleave_server cleave_server_t;
 typedef struct cleave_server_options {
   size_t size;      /* sizeof(cleave_server_options_t) */
   int32_t sessions; /* requests or batches that run at the same time, 1 to 1024; 0: 1 */
-  /* Of each session; NULL: defaults. Threads 0: the usable processors divided by `sessions`, at least 1. A
-   * common cache of programs is not used, since sessions would wait for each other in it. */
+  /* The options of each session; NULL: defaults. Threads 0: the usable processors divided by `sessions`, at
+   * least 1. A common cache of programs is not used, since sessions would wait for each other in it. */
   const cleave_session_options_t *session;
   int32_t batch_limit;      /* requests that may run as one, 1 to 1024; 0: 1 */
   uint32_t batch_window_us; /* that a request waits for others at most; 0: it takes those that wait already */
@@ -78,7 +78,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_server_run(cleave_server_t *server,
                                                   const cleave_tensor_view_t *const *outputs,
                                                   size_t output_count, cleave_error_t *error);
 
-/* What the server has done so far. */
+/* Counts of what the server has done so far. */
 typedef struct {     /* without a name of its own, which is the function's */
   size_t size;       /* sizeof(cleave_server_counts_t) */
   uint64_t requests; /* that were answered */

@@ -51,8 +51,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_samples_slice(const cleave_samples_t *sam
 
 /* ---- options -------------------------------------------------------------------------------------- */
 
-/* What an update does with a weight w and its gradient d, which is the one of the loss, cut by `clip`, plus
- * weight_decay times w (ADAMW: not). As PyTorch's optimizers of these names. */
+/* How an update changes a weight w by its gradient d, which is the one of the loss, cut by `clip`, plus
+ * weight_decay times w (ADAMW: not). PyTorch has optimizers of these names. */
 typedef enum cleave_optimizer {
   CLEAVE_OPTIMIZER_SGD,      /* w -= rate d */
   CLEAVE_OPTIMIZER_MOMENTUM, /* v = momentum v + d; w -= rate v; with `nesterov`: w -= rate (d + momentum v)
@@ -206,8 +206,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_trainer_evaluate(cleave_trainer_t *traine
 /* The model of the trainer with the weights, running means and variances of now. */
 CLEAVE_MUST_USE cleave_status_t cleave_trainer_model(const cleave_trainer_t *trainer,
                                                      cleave_model_t **out_model, cleave_error_t *error);
-/* The same as an .onnx file, in inference: BatchNormalization and Dropout with training_mode 0. `opset` as
- * for cleave_plan_save. */
+/* Writes the trained model as an .onnx file for inference: BatchNormalization and Dropout have training_mode
+ * 0. `opset` is as for cleave_plan_save. */
 CLEAVE_MUST_USE cleave_status_t cleave_trainer_export(const cleave_trainer_t *trainer, const char *path,
                                                       int32_t opset, cleave_error_t *error);
 
@@ -233,7 +233,7 @@ cleave_model_t *cleave_trainer_part_model(const cleave_trainer_t *trainer, uint3
 const cleave_plan_t *cleave_trainer_part_plan(const cleave_trainer_t *trainer, uint32_t part);
 cleave_session_t *cleave_trainer_part_session(const cleave_trainer_t *trainer, uint32_t part);
 
-/* What the steps of this process did with others; zeros without a communicator. */
+/* Communication of the steps of this process with others; zeros without a communicator. */
 typedef struct cleave_train_communication {
   size_t size; /* sizeof(cleave_train_communication_t) */
   uint32_t buckets;
@@ -246,7 +246,7 @@ typedef struct cleave_train_communication {
 void cleave_trainer_communication(const cleave_trainer_t *trainer,
                                   cleave_train_communication_t *out_communication);
 
-/* What came of `precision`. */
+/* The effect of `precision`. */
 typedef struct cleave_train_precision_report {
   size_t size;                        /* sizeof(cleave_train_precision_report_t) */
   cleave_train_precision_t precision; /* that was asked for */
@@ -271,7 +271,7 @@ typedef struct cleave_train_backward_report {
 /* `reason` is borrowed from the trainer. */
 void cleave_trainer_backward(const cleave_trainer_t *trainer, cleave_train_backward_report_t *out_report);
 
-/* What `recompute` did; all zero but `size`, which is the library's, if it is 0. Borrowed. */
+/* The effect of `recompute`; all zero but `size`, which is the library's, if it is 0. Borrowed. */
 const cleave_recompute_report_t *cleave_trainer_recompute(const cleave_trainer_t *trainer);
 
 #ifdef __cplusplus
