@@ -13,12 +13,12 @@
 CLEAVE_STATUS cleave_graph_clone(const cleave_graph_t *graph, const int64_t *sizes, size_t size_count,
                                  cleave_graph_t **out_graph, cleave_error_t *error);
 
-/* The same, but symbolic dimensions that have no size yet stay what they are. */
+/* cleave_graph_clone, but symbolic dimensions that have no size yet stay what they are. */
 CLEAVE_STATUS cleave_graph_clone_partly(const cleave_graph_t *graph, const int64_t *sizes, size_t size_count,
                                         cleave_graph_t **out_graph, cleave_error_t *error);
 
-/* The same with all symbols as they are, and custom operators: a graph to rewrite. Tensors, texts and lists
- * of attributes, and entries of custom operators are shared: the original must outlive the copy. */
+/* Copies the graph with all symbols as they are, and custom operators, to be rewritten. It shares tensors,
+ * texts and lists of attributes, and entries of custom operators: the original must outlive the copy. */
 CLEAVE_STATUS cleave_graph_copy(const cleave_graph_t *graph, cleave_graph_t **out_graph,
                                 cleave_error_t *error);
 

@@ -210,7 +210,8 @@ cleave_status_t cleave_edits_copy(const cleave_edits_t *edits, cleave_edits_t **
   return CLEAVE_OK;
 }
 
-/* What a rule is asked again, after a change nearby, it refuses again. True: the hash is a new one. */
+/* A rule that is asked again after a change nearby refuses again, which must not count. True: the hash is
+ * new. */
 static bool add_hash(uint64_t *table, size_t size, uint64_t hash) {
   size_t slot = (size_t)(hash % size);
   hash = hash == 0 ? 1 : hash;

@@ -59,7 +59,7 @@ typedef struct cleave_edit {
   const cleave_edit_dim_t *dims;
 } cleave_edit_t;
 
-/* What one application of a rule did: the steps first_edit .. first_edit + edit_count - 1. */
+/* One application of a rule: the steps first_edit .. first_edit + edit_count - 1. */
 typedef struct cleave_edit_group {
   uint32_t rule;     /* in cleave_edits_t.rules; NONE: folding after a rule */
   const char *place; /* name of the node that it was about, as it was then; "" for passes */

@@ -80,7 +80,7 @@ typedef struct cleave_use_record {
 /* Values, in any order and as often as somebody looked. */
 typedef CLEAVE_ARRAY(uint32_t) cleave_graph_reads_t;
 
-/* What computing constants may still add to a graph. Copies go on with what is left. */
+/* The budget of what computing constants may still add to a graph. Copies go on with what is left. */
 typedef struct cleave_fold_budget {
   bool is_set;          /* by the first folding, from the constants that the graph had by then */
   bool is_spent;        /* a node stayed for want of it */
@@ -109,7 +109,7 @@ struct cleave_graph {
   CLEAVE_ARRAY(cleave_string_t) output_names;   /* as outputs */
   CLEAVE_ARRAY(cleave_tensor_t *) tensors;      /* retained ones, attributes' included */
   CLEAVE_ARRAY(const cleave_op_t *) custom_ops; /* of nodes with CLEAVE_OP_ID_CUSTOM, each once */
-  /* What the file says beside the graph, in the arena. Copies have none of it. */
+  /* Facts of the file beside the graph, in the arena. Copies have none of them. */
   cleave_declared_shape_t *declared; /* by output; NULL: nothing, or it is of no interest */
   cleave_string_t *default_inputs;   /* inputs that have an initializer and are constants here */
   size_t default_input_count;
@@ -204,7 +204,7 @@ CLEAVE_STATUS cleave_graph_remove_dead(cleave_graph_t *graph, size_t *out_remove
 /* A use (an input of a node, or a graph output) reads another value; the last of that value's uses. */
 void cleave_graph_set_use(cleave_graph_t *graph, cleave_use_t use, cleave_value_t value);
 
-/* What a graph has now, to come back to. */
+/* The size of a graph, to come back to. */
 typedef struct cleave_graph_mark {
   size_t node_count;
   size_t value_count;

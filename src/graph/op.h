@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What an operator is: its schema as data, and the functions that infer and fold. The table of operators is
+ * An operator: its schema as data, and the functions that infer and fold. The table of operators is
  * in src/ops; a graph only points to entries. Operators of custom domains all have `id`
  * CLEAVE_OP_ID_CUSTOM: those that a loaded library brings are entries of src/ops, too, with a schema and
  * CLEAVE_OP_FROM_LIBRARY; the others get an entry of their own in the graph, without schema and functions.
@@ -15,11 +15,11 @@ typedef struct cleave_graph cleave_graph_t;
 
 /* An attribute of a node, or a default of a schema. Lists and texts live in the graph's arena, or are static.
  */
-/* What a library sees, `size` aside. The name is interned in the graph, or static; a graph retains the tensor
- * `held`, and `tensor` is NULL until a view is made (ops/attribute_view.h). */
+/* The struct that a library sees, `size` aside. The name is interned in the graph, or static; a graph retains
+ * the tensor `held`, and `tensor` is NULL until a view is made (ops/attribute_view.h). */
 typedef cleave_attribute_view_t cleave_attribute_t;
 
-/* What an attribute contains, whoever has it, is compared, hashed and copied in one place (attribute.c).
+/* The content of attributes, whoever has them, is compared, hashed and copied in one place (attribute.c).
  * Tensors are left to the caller: a graph retains them, a view borrows them. */
 
 /* The content as bytes: a number, a text, or the elements of a list of numbers. NULL for texts in a list, and
@@ -36,7 +36,7 @@ cleave_attribute_t cleave_attribute_item(const cleave_attribute_t *attribute, ui
 /* Sets the elements of a list, which are of its kind; `count` is the caller's to set. */
 void cleave_attribute_set_list(cleave_attribute_t *attribute, const void *list);
 
-/* The same kind and content, names aside. Floats are compared as bits. False for tensors. */
+/* Do they have the same kind and content, names aside? Floats are compared as bits. False for tensors. */
 bool cleave_attribute_is_equal(const cleave_attribute_t *a, const cleave_attribute_t *b);
 
 /* Hash of name, kind and content; of a tensor only name and kind. */

@@ -15,8 +15,8 @@
 
 enum { NAME_LIMIT = 63, OPERATOR_LIMIT = 1024 };
 
-/* What the library says in one context. Whoever reads that of a context holds the library in it, so that only
- * places of others change meanwhile. */
+/* The definition of the library in one context. Whoever reads that of a context holds the library in it, so
+ * that only places of others change meanwhile. */
 typedef struct place {
   _Atomic(const cleave_custom_operator_t *) definition; /* NULL: free */
   _Atomic(cleave_context_t *) context;
@@ -247,7 +247,7 @@ static cleave_status_t fill(entry_t *entry, const cleave_custom_operator_t *defi
   return is_complete ? CLEAVE_OK : cleave_error_out_of_memory(error);
 }
 
-/* What another context calls the same must be the same. */
+/* An operator of another context with the same name must be the same. */
 static cleave_status_t check_others(const entry_t *made, cleave_error_t *error) {
   const cleave_op_t *other = cleave_custom_op_find(made->op.domain, made->op.name);
   if (other == NULL || is_same(entry_of(other), made)) {

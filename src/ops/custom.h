@@ -26,7 +26,7 @@ CLEAVE_STATUS cleave_custom_ops_add(cleave_context_t *context,
 /* The definitions of an owner are gone. */
 void cleave_custom_ops_remove(const void *owner);
 
-/* What the library says of an operator, and its owner (`out_owner` may be NULL). NULL if the operator is
+/* The library's definition of an operator, and its owner (`out_owner` may be NULL). NULL if the operator is
  * no library's, or if its library is not loaded in this context. */
 const cleave_custom_operator_t *cleave_custom_op_definition(const cleave_op_t *op, cleave_context_t *context,
                                                             void **out_owner);

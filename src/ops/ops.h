@@ -17,7 +17,8 @@ typedef enum cleave_op_id {
 /* The entry of an operator, of the table or of a loaded library (ops/custom.h); NULL if the name is
  * unknown. Constant time for those of the table; thread-safe from the first call. */
 const cleave_op_t *cleave_op_find(const char *domain, const char *name);
-/* As scripts write it: "Conv" (of ONNX's domains), or with its domain, "my.company.Gemm". */
+/* Finds an operator as scripts write it: "Conv" (of ONNX's domains), or with its domain, "my.company.Gemm".
+ */
 const cleave_op_t *cleave_op_find_full(const char *name);
 const cleave_op_t *cleave_op_get(cleave_op_id_t id);
 
@@ -71,11 +72,11 @@ double cleave_value_bytes(const cleave_graph_t *graph, cleave_value_t value);
 
 /* ---- layout ---- */
 
-/* What the dimensions of operands mean, if the ONNX operator says so: "NCHW" for the data of a
+/* The meaning of the dimensions of operands, if the ONNX operator defines it: "NCHW" for the data of a
  * convolution. */
-/* Of an input or output with this rank: a letter per dimension (N batch, C channels, D depth, H height, W
- * width; of a convolution's weights O output and I input channels), or NULL if the definition gives them
- * no meaning. Static. */
+/* The layout of an input or output with this rank: a letter per dimension (N batch, C channels, D depth, H
+ * height, W width; of a convolution's weights O output and I input channels), or NULL if the definition gives
+ * them no meaning. Static. */
 const char *cleave_op_input_layout(const cleave_op_t *op, uint32_t input, int32_t rank);
 const char *cleave_op_output_layout(const cleave_op_t *op, uint32_t output, int32_t rank);
 

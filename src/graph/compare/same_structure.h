@@ -13,7 +13,7 @@
 bool cleave_graph_has_structure_of(const cleave_graph_t *graph, const cleave_graph_t *other,
                                    cleave_text_t *text);
 
-/* The same, but if sizes of both were bound (is_sized) they may be others. */
+/* Does the same, but if sizes of both were bound (is_sized), they may differ. */
 bool cleave_graph_is_version_of(const cleave_graph_t *graph, const cleave_graph_t *other,
                                 cleave_text_t *text);
 

@@ -12,7 +12,7 @@
 #include "base/containers/numbers.h"
 #include "graph/order.h"
 
-/* What a search knows of a group; marks hold 4 * search + one of these. */
+/* Marks of a group by a search hold 4 * search + one of these. */
 enum { MARK_MEMBER = 0, MARK_FORWARD = 1, MARK_BACKWARD = 2, MARK_KINDS = 4 };
 
 // ---- making ----

@@ -118,7 +118,7 @@ CLEAVE_STATUS cleave_contraction_contract(cleave_contraction_t *contraction, con
                                           uint32_t count, size_t step_limit,
                                           cleave_contraction_result_t *result, cleave_error_t *error);
 
-/* The same question, without contracting. */
+/* Answers the same question without contracting. */
 CLEAVE_STATUS cleave_contraction_check(cleave_contraction_t *contraction, const uint32_t *positions,
                                        uint32_t count, size_t step_limit, cleave_contraction_result_t *result,
                                        cleave_error_t *error);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What an inference function sees of its node: facts about its inputs and outputs, and functions that add
+ * An inference function sees this of its node: facts about its inputs and outputs, and functions that add
  * to them. A fact only ever gets more precise (unknown -> symbolic -> a number); whoever states something
  * that contradicts a number gets CLEAVE_ERROR_SHAPE with node, port, expected and found. So the order in
  * which nodes are visited does not matter, and the fixed point is reached after few visits.
@@ -38,7 +38,7 @@ typedef struct cleave_element {
   };
 } cleave_element_t;
 
-/* What is known of one value. */
+/* The facts about one value. */
 typedef struct cleave_fact {
   cleave_dim_t *dims;            /* `rank` entries; NULL if rank <= 0 */
   cleave_element_t *elements;    /* NULL: nothing is known of the content, or it was not asked for yet */
@@ -230,7 +230,7 @@ int64_t cleave_infer_ravel(int32_t rank, const cleave_dim_t *dims, const int64_t
 /* Operators of libraries: asks the library, forwards only. */
 CLEAVE_STATUS cleave_infer_custom(cleave_infer_t *infer, cleave_error_t *error);
 
-/* Those of op_list.inc. */
+/* The functions of op_list.inc. */
 
 #define CLEAVE_OP(name, domain, since, inputs, outputs, attributes, infer, flops, flags) \
   cleave_status_t cleave_infer_##infer(cleave_infer_t *, cleave_error_t *);              \

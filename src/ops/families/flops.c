@@ -144,7 +144,7 @@ double cleave_flops_conv_transpose(const cleave_graph_t *graph, uint32_t node) {
   return 2.0 * count_of(input_of(graph, node, 0), 0) * count_of(input_of(graph, node, 1), 1) + bias;
 }
 
-/* As the convolution: a multiply-add per element of dY and weight that it was made with. */
+/* Costs what the convolution does: a multiply-add per element of dY and weight that it was made with. */
 FLOPS(conv_grad_weight, 2.0 * count_of(input_of(graph, node, 1), 0) * count_of(output_of(graph, node, 0), 1))
 
 static double window_of(const cleave_graph_t *graph, uint32_t node) {

@@ -7,7 +7,7 @@
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, VALID };
 enum { Y, PRESENT_KEY, PRESENT_VALUE, SCORES };
 
-/* What the node says of its sizes; UNKNOWN if nothing does. */
+/* The sizes that a node tells; UNKNOWN if nothing does. */
 typedef struct sizes {
   cleave_dim_t batch;
   cleave_dim_t query_heads;

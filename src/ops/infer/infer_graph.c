@@ -133,8 +133,8 @@ static void destroy_queue(queue_t *queue) {
   cleave_free(queue->is_in);
 }
 
-/* What the graph says of a value. Of values that nodes make, symbolic dims are not taken over: names that an
- * exporter made up for them would stand in the way of expressions in the names of the inputs. */
+/* Takes over what the graph says of a value, except for symbolic dims of values that nodes make: names that
+ * an exporter made up for them would stand in the way of expressions in the names of the inputs. */
 static cleave_status_t load_fact(driver_t *driver, uint32_t index, cleave_error_t *error) {
   const cleave_value_record_t *record = &driver->graph->values.items[index];
   cleave_fact_t *fact = &driver->facts[index];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What computes types and costs of an operator. */
+/* The functions that compute types and costs of an operator. */
 #ifndef CLEAVE_OPS_INFER_OP_FUNCTIONS_H
 #define CLEAVE_OPS_INFER_OP_FUNCTIONS_H
 
