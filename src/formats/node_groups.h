@@ -20,7 +20,7 @@ typedef struct cleave_group {
   const cleave_node_t *nodes; /* in any order */
 } cleave_group_t;
 
-/* What stands at one level: a node, or a group in which more stands. */
+/* An item of one level: a node, or a group that has a level of its own. */
 typedef struct cleave_group_item {
   bool is_group;
   uint32_t index; /* of the node, or the group */

@@ -9,9 +9,9 @@
 /* The tensor may borrow from the mapped file, but if it is in Fortran order. Big-endian and object arrays are
  * refused. */
 CLEAVE_STATUS cleave_npy_read(const char *path, cleave_tensor_t **out_tensor, cleave_error_t *error);
-/* The same of a file that is in memory already, which the tensor then borrows from and retains. */
+/* Reads a file that is in memory already; the tensor borrows from it and retains it. */
 CLEAVE_STATUS cleave_npy_read_file(cleave_file_t *file, cleave_tensor_t **out_tensor, cleave_error_t *error);
-/* The same of a part of a file: an entry of an archive. `name` stands for it in messages. */
+/* Reads a part of a file, an entry of an archive, in the same way. `name` stands for it in messages. */
 CLEAVE_STATUS cleave_npy_read_part(cleave_file_t *file, size_t offset, size_t size, const char *name,
                                    cleave_tensor_t **out_tensor, cleave_error_t *error);
 /* Appends what stands before the data of a tensor: magic, version and dict. `name` is for messages. */

@@ -172,7 +172,7 @@ static cleave_status_t next_entry(directory_t *directory, entry_t *entry, cleave
   return CLEAVE_OK;
 }
 
-/* Where the bytes of an entry begin. */
+/* Finds where the bytes of an entry begin. */
 static cleave_status_t find_data(const directory_t *directory, const entry_t *entry, const char *name,
                                  size_t *out_offset, cleave_error_t *error) {
   const char *path = cleave_file_path(directory->file);
@@ -270,7 +270,7 @@ typedef struct written {
   uint64_t offset; /* of its header */
 } written_t;
 
-/* What the header of an entry and the directory have in common, from the version on. */
+/* Writes what the header of an entry and the directory have in common, from the version on. */
 static void put_common(cleave_text_t *out, const written_t *entry, const char *name) {
   put(out, ZIP_VERSION, 2);
   put(out, UTF8_NAME, 2);

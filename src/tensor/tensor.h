@@ -69,7 +69,7 @@ void cleave_tensor_set_float(cleave_tensor_t *tensor, int64_t index, double valu
 void cleave_tensor_fill_normal(cleave_tensor_t *tensor, uint64_t seed, double mean, double deviation);
 void cleave_tensor_fill_uniform(cleave_tensor_t *tensor, uint64_t seed, double low, double high);
 
-/* The same dtype, shape and content, bit by bit (texts by their characters)? */
+/* Do they have the same dtype, shape and content, bit by bit (texts by their characters)? */
 bool cleave_tensor_is_same(const cleave_tensor_t *a, const cleave_tensor_t *b);
 
 /* How two tensors differ: |actual - expected| <= atol + rtol * |expected|, NaN equal to NaN, infinities to

@@ -57,7 +57,7 @@ CLEAVE_STATUS cleave_onnx_find_metadata(const void *data, size_t size, const cha
 #define CLEAVE_ONNX_REGION_DOMAIN "cleave.region"
 #define CLEAVE_ONNX_FUSION_DOMAIN "cleave.fusion"
 
-/* The same for a model in memory, which may go after the call: weights are copied. External data is refused.
+/* Reads a model in memory, which may go after the call: weights are copied. External data is refused.
  * `name` stands for the file in errors. */
 CLEAVE_STATUS cleave_onnx_read_memory(const void *data, size_t size, const char *name,
                                       const cleave_onnx_read_options_t *options, cleave_graph_t **out_graph,
@@ -82,7 +82,7 @@ typedef struct cleave_onnx_entry {
 
 /* Operator sets that models are written in. */
 enum { CLEAVE_ONNX_OLDEST = 13, CLEAVE_ONNX_NEWEST = 24 };
-/* Of functions that stand for operators which the operator set of a model lacks. */
+/* The domain of functions that stand for operators which the operator set of a model lacks. */
 #define CLEAVE_ONNX_OPERATOR_DOMAIN "cleave.operator"
 
 /* All zero is a plain model in the operator set that the graph was read in. */
@@ -110,7 +110,7 @@ typedef struct cleave_onnx_write_options {
  * Values of unknown rank are written without a shape, which ONNX's checker refuses for inputs and outputs. */
 CLEAVE_STATUS cleave_onnx_write(const char *path, const cleave_graph_t *graph,
                                 const cleave_onnx_write_options_t *options, cleave_error_t *error);
-/* The same, appended to a text (CLEAVE_ERROR_LIMIT beyond the inline limit). */
+/* Appends the model to a text (CLEAVE_ERROR_LIMIT beyond the inline limit). */
 CLEAVE_STATUS cleave_onnx_write_text(const cleave_graph_t *graph, const cleave_onnx_write_options_t *options,
                                      cleave_text_t *text, cleave_error_t *error);
 

@@ -24,7 +24,7 @@ int32_t cleave_onnx_opset_version(const cleave_onnx_opsets_t *opsets, const char
   return 0;
 }
 
-/* What newer operator sets changed is not known, so their operators may mean something else. */
+/* Refuses newer operator sets unless asked to be lenient: what they changed is unknown. */
 static cleave_status_t check_newest(cleave_onnx_model_t *model, cleave_onnx_opset_t *opset,
                                     cleave_error_t *error) {
   int32_t newest = cleave_op_newest_version(opset->domain);

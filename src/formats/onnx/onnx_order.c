@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a model that a plan was written into says about itself. A file has the nodes of a region one after the
+ * The order of nodes in a model that a plan was written into. A file has the nodes of a region one after the
  * other; the graph of the plan had them elsewhere, and the plan speaks of their positions there.
  */
 #include <string.h>

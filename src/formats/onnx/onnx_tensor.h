@@ -14,7 +14,7 @@ typedef struct cleave_onnx_data_file {
   cleave_file_t *file;
 } cleave_onnx_data_file_t;
 
-/* Where tensors come from. */
+/* The source of tensors. */
 typedef struct cleave_onnx_source {
   cleave_file_t *file; /* whose bytes are read; NULL: memory of the caller, so that data is copied */
   CLEAVE_ARRAY(cleave_onnx_data_file_t) data_files;
@@ -29,7 +29,7 @@ CLEAVE_STATUS cleave_onnx_tensor_parse(cleave_onnx_source_t *source, const cleav
                                        cleave_bytes_t *out_name, cleave_tensor_t **out_tensor,
                                        cleave_error_t *error);
 
-/* The same for a SparseTensorProto (coordinates): a dense tensor that has its sparse form beside. One whose
+/* Parses a SparseTensorProto (coordinates) into a dense tensor that has its sparse form beside. One whose
  * dense form has more than 2 GiB, what a message can hold, is refused (CLEAVE_ERROR_LIMIT). */
 CLEAVE_STATUS cleave_onnx_sparse_parse(cleave_onnx_source_t *source, const cleave_protobuf_t *message,
                                        cleave_bytes_t *out_name, cleave_tensor_t **out_tensor,

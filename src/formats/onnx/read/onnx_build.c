@@ -157,8 +157,8 @@ static cleave_status_t add_inputs(reader_t *reader, cleave_error_t *error) {
   return CLEAVE_OK;
 }
 
-/* What is declared for an output of an operator that cannot infer it is all that is known. Of others only the
- * dtype is: their shapes are judged once inference has its own. */
+/* Takes over the declared type of an output if its operator cannot infer it, because nothing else is known.
+ * Of others it takes the dtype alone: their shapes are judged once inference has its own. */
 static cleave_status_t set_output_type(reader_t *reader, cleave_value_t value,
                                        const cleave_onnx_value_info_t *info, cleave_error_t *error) {
   cleave_graph_t *graph = reader->builder.graph;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the rewrites of onnx_canonical*.c are made of. Lists of a call are short: linear search. */
+/* The rewrites of onnx_canonical*.c use these functions. Lists of a call are short: linear search. */
 #include <string.h>
 
 #include "formats/onnx/read/onnx_canonical.h"

@@ -60,7 +60,7 @@ static cleave_dtype_t wider(cleave_dtype_t dtype) {
   }
 }
 
-/* The same operator between casts of all that has the element type. */
+/* Puts the operator between casts of all that has the element type. */
 static void lower_type(cleave_lowering_t *l, cleave_dtype_t narrow, cleave_dtype_t wide) {
   const cleave_node_record_t *record = cleave_graph_node(l->source, l->node);
   cleave_value_t *inputs = cleave_arena_copy(&l->graph->arena, l->inputs, l->input_count * sizeof *inputs);

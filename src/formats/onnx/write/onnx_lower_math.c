@@ -65,7 +65,7 @@ void cleave_lower_swish(cleave_lowering_t *l) {
   cleave_lowering_output(l, binary(l, "Mul", x, unary(l, "Sigmoid", alpha == 1.0 ? x : scaled(l, x, alpha))));
 }
 
-/* Of integers. */
+/* Lowers Relu of integers. */
 void cleave_lower_relu(cleave_lowering_t *l) {
   cleave_lowering_output(
       l, binary(l, "Max", cleave_lowering_input(l, 0), cleave_lowering_number(l, known_dtype(l), 0.0)));
@@ -188,7 +188,7 @@ static cleave_value_t numbers_of(cleave_lowering_t *l, cleave_value_t shape, int
   return d == -2 ? binary(l, "Unsqueeze", numbers, cleave_lowering_ints(l, &one, 1)) : numbers;
 }
 
-/* What lies on the kept side of diagonal k, and zeros. */
+/* Keeps what lies on one side of diagonal k; the rest becomes zeros. */
 void cleave_lower_trilu(cleave_lowering_t *l) {
   cleave_value_t x = cleave_lowering_input(l, 0);
   cleave_value_t k = cleave_lowering_input(l, 1);

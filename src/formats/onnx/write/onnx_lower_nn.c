@@ -114,7 +114,7 @@ void cleave_lower_group_normalization(cleave_lowering_t *l) {
   cleave_lowering_output(l, binary(l, "Add", binary(l, "Mul", y, per_channel(l, 1)), per_channel(l, 2)));
 }
 
-/* Of several element types, for inference: computed in float32 or float64. */
+/* Lowers, for inference, one with several element types: it is computed in float32 or float64. */
 void cleave_lower_batch_normalization(cleave_lowering_t *l) {
   cleave_dtype_t dtype = cleave_lowering_dtype(l, 0);
   cleave_dtype_t stash = stash_of(l);

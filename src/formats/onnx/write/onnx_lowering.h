@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the bodies of onnx_lower.h are made of, and the bodies. */
+/* The bodies of onnx_lower.h, and the functions that they use. */
 #ifndef CLEAVE_FORMATS_ONNX_WRITE_ONNX_LOWERING_H
 #define CLEAVE_FORMATS_ONNX_WRITE_ONNX_LOWERING_H
 

@@ -75,7 +75,7 @@ CLEAVE_STATUS cleave_onnx_put_node(cleave_onnx_record_t *record, bool is_main, u
 
 /* Fields of a TensorProto: name, type, shape and data (raw, or texts). An empty name is left out. */
 void cleave_onnx_put_tensor(cleave_text_t *out, const cleave_tensor_t *tensor, const char *name);
-/* The same fields without the data. */
+/* Writes the fields of a tensor without the data. */
 void cleave_onnx_put_tensor_head(cleave_text_t *out, const cleave_tensor_t *tensor, const char *name);
 
 /* Is the constant written as int4 or uint4 (onnx_write_narrow.c)? Not if a function reads it: ONNX Runtime
