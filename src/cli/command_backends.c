@@ -43,7 +43,7 @@ static cleave_device_properties_t properties_of(const backend_info_t *info, uint
   return properties;
 }
 
-/* What a library can do beyond compiling regions: "devices, single operators, blobs". */
+/* Lists what a library can do beyond compiling regions: "devices, single operators, blobs". */
 static void add_abilities(const cleave_backend_t *backend, cleave_text_t *text) {
   const struct {
     bool has;
@@ -61,7 +61,7 @@ static void add_abilities(const cleave_backend_t *backend, cleave_text_t *text) 
   }
 }
 
-/* What became of a library in a process of its own. */
+/* The state of a library in a process of its own. */
 static cleave_isolation_t isolation_of(const backend_info_t *info) {
   cleave_isolation_t isolation = {.size = sizeof isolation};
   if (cleave_backend_isolation(cleave_common_context(), info->name, &isolation, NULL) != CLEAVE_OK) {
@@ -120,7 +120,7 @@ static void print_details(const backend_info_t *info) {
   cleave_text_deinit(&abilities);
 }
 
-/* Of one of them, or of all if `name` is NULL. */
+/* Prints one of them, or all if `name` is NULL. */
 static int print_text(const char *name, bool verbose) {
   for (uint32_t k = 0; k < cleave_registry_count(cleave_common_context()); k++) {
     if (name != NULL && strcmp(cleave_registry_name(cleave_common_context(), k), name) != 0) {

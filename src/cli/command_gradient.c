@@ -12,7 +12,7 @@
 
 /* ---- report gradient ---- */
 
-/* What gradients added to a model. */
+/* The result of adding gradients to a model. */
 typedef struct cleave_gradient_result {
   const char *loss;
   const char *output;                          /* the file that was written, or NULL */
@@ -21,7 +21,7 @@ typedef struct cleave_gradient_result {
   const cleave_recompute_report_t *recomputed; /* NULL: everything is kept */
 } cleave_gradient_result_t;
 
-/* Of the nodes whose sizes are known; *out_all: of all. */
+/* Sums up the FLOPs of nodes whose sizes are known; *out_all: of all nodes. */
 static double flops_of(const cleave_graph_t *graph, bool *out_all) {
   double sum = 0.0;
   *out_all = true;

@@ -122,7 +122,7 @@ static cleave_status_t find_peak(cleave_inspection_t *inspection, cleave_error_t
   return CLEAVE_OK;
 }
 
-/* Of the job's model, which must outlive it. Must be deinitialised also when this fails. */
+/* Inspects the job's model, which must outlive it. Must be deinitialised also when this fails. */
 static cleave_status_t inspection_init(cleave_inspection_t *inspection, const cleave_job_t *job,
                                        cleave_error_t *error) {
   const cleave_graph_t *graph = cleave_model_graph(job->model);
@@ -319,7 +319,7 @@ static json_t *json_port(const cleave_graph_t *graph, cleave_value_t value, cons
                    "shape", dims);
 }
 
-/* As print_nodes. */
+/* print_nodes as JSON. */
 static json_t *json_nodes(const cleave_inspection_t *inspection, bool dead_only) {
   json_t *nodes = json_array();
   for (size_t k = 0; k < inspection->graph->live_node_count; k++) {

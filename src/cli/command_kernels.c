@@ -16,7 +16,7 @@ static cleave_status_t configure(const char *backend, const char *key, const cha
                                   &error);
 }
 
-/* Of the backend of a region, unless an earlier region has the same one. */
+/* Prints the kernels of the backend of a region, unless an earlier region has the same one. */
 static void print_kernels(const cleave_plan_t *plan, uint32_t region) {
   const char *backend = cleave_plan_region_backend(plan, region);
   cleave_key_value_t *answers = NULL;

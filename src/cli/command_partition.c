@@ -261,7 +261,7 @@ static int print_plan(const cleave_job_t *job) {
   return CLEAVE_EXIT_OK;
 }
 
-/* What was asked for beside the plan. */
+/* Requests beside the plan. */
 typedef struct extras {
   const char *regions;   /* folder for files of regions, or NULL */
   const char *constants; /* where theirs go */

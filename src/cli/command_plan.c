@@ -31,7 +31,7 @@ static cleave_status_t print_difference(const cleave_plan_diff_t *diff, bool jso
   return status;
 }
 
-/* As diff does: 0 the same, 1 different, 2 trouble. */
+/* Returns what diff returns: 0 the same, 1 different, 2 trouble. */
 static int run_diff(const char *before_path, const char *after_path, bool json) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_plan_document_t *before = NULL;
@@ -76,7 +76,7 @@ static void show_rules(const cleave_plan_document_t *document) {
   cleave_output_table(&rows, "lllrr");
 }
 
-/* What the rule tells the backend. */
+/* Shows what the rule tells the backend. */
 static void show_attributes(const cleave_document_region_t *region) {
   cleave_text_t text = {0};
   for (uint32_t k = 0; k < region->attribute_count; k++) {
@@ -106,7 +106,7 @@ static void show_regions(const cleave_plan_document_t *document) {
   }
 }
 
-/* What rewrites left, and why. */
+/* Shows what rewrites left, and why. */
 static void show_refusals(const cleave_plan_document_t *document) {
   cleave_text_t text = {0};
   if (document->edits != NULL) {

@@ -286,7 +286,7 @@ static int report(const calibrate_t *calibrate) {
   return CLEAVE_EXIT_OK;
 }
 
-/* What is wrong with the options, printed; the exit status. */
+/* Prints what is wrong with the options; returns the exit status. */
 static int check_options(calibrate_t *calibrate) {
   if (calibrate->options.data == NULL || calibrate->output == NULL) {
     return cleave_arguments_fail("calibrate", "expected --data DIR and -o FILE");

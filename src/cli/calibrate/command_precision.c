@@ -14,7 +14,7 @@
 
 /* ---- report ---- */
 
-/* What `precision` found: the sensitive parts, the three forms of the model, and the setting. */
+/* The result of `precision`: the sensitive parts, the three forms of the model, and the setting. */
 typedef struct cleave_precision_shown {
   const char *model;
   const char *precision;

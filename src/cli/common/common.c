@@ -77,7 +77,7 @@ static const cleave_option_t TABLE[] = {
                 "'cleave backends NAME' lists its devices"),
 };
 
-/* Where the command's --backend goes; NULL: it has none. */
+/* The variable of the command's --backend; NULL: it has none. */
 static const char **find_backend_target(const cleave_arguments_t *arguments) {
   for (size_t k = 0; k < arguments->option_count; k++) {
     if (strcmp(arguments->options[k].name, "backend") == 0) {

@@ -12,8 +12,8 @@
 /* The table; at its end those of sessions, and --device for such commands that have an option --backend. */
 const cleave_option_t *cleave_common_options(const cleave_arguments_t *arguments, size_t *out_count);
 
-/* What models, rule files and backends of the command are of, once cleave_common_apply was called; NULL
- * before. */
+/* The context of all models, rule files and backends of the command, once cleave_common_apply was called;
+ * NULL before. */
 cleave_context_t *cleave_common_context(void);
 /* Whether that context has a backend of this name. */
 bool cleave_common_has_backend(const char *name);

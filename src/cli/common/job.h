@@ -80,10 +80,10 @@ CLEAVE_STATUS cleave_job_bind(cleave_job_t *job, cleave_error_t *error);
 /* Gives the model the sizes that it leaves open (cli/common/sizes.h), but for those that --shape leaves open,
  * too; no inputs are loaded. */
 CLEAVE_STATUS cleave_job_bind_shapes(cleave_job_t *job, cleave_error_t *error);
-/* After that failed with CLEAVE_ERROR_SHAPE: the same, but what nothing tells stays open. */
+/* Does the same after that failed with CLEAVE_ERROR_SHAPE, but leaves open what nothing tells. */
 CLEAVE_STATUS cleave_job_bind_open(cleave_job_t *job, cleave_error_t *error);
-/* What the command line asks of a partition: rule files, settings, and the backend. To be released by
- * cleave_rule_request_deinit. */
+/* Makes the request of a partition from the command line: rule files, settings, and the backend. Release it
+ * with cleave_rule_request_deinit. */
 CLEAVE_STATUS cleave_job_request(const cleave_job_t *job, cleave_partition_request_t *out_request,
                                  cleave_error_t *error);
 /* Loads the rule files, for commands that run them more than once. The list must be deinitialised also when

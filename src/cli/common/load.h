@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What commands read: settings, shapes, input and reference tensors; and the tensors that they write. */
+/* Commands read settings, shapes, input and reference tensors, and write tensors. */
 #ifndef CLEAVE_CLI_COMMON_LOAD_H
 #define CLEAVE_CLI_COMMON_LOAD_H
 

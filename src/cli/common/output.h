@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What commands print: aligned tables, colours and progress if there is a terminal, errors, JSON. All that
+/* Commands print aligned tables, colours and progress if there is a terminal, errors and JSON. All that
  * goes to standard output or standard error goes through here: arguments that are texts are escaped, but for
  * those that the format says CLEAVE_TRUSTED of (base/show.h): styles, and texts that are printed already. */
 #ifndef CLEAVE_CLI_COMMON_OUTPUT_H

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-/* What runs behind a prompt. */
+/* The interpreter behind a prompt. */
 typedef struct cleave_repl_target {
   void *context;
   /* Runs what was typed so far, and prints; true: the beginning of a chunk, nothing was run. */

@@ -78,7 +78,7 @@ static cleave_status_t check_tensor(const cleave_size_finder_t *finder, size_t i
   return status;
 }
 
-/* What the saved plan was made for, in input `index`; false: it says no sizes. */
+/* Finds the shape of input `index` that the saved plan was made for; false: it says no sizes. */
 static bool plan_shape(const cleave_size_finder_t *finder, size_t index, int32_t *out_rank, int64_t *dims) {
   const cleave_plan_document_t *document = finder->request->document;
   for (uint32_t k = 0; document != NULL && k < document->graph_input_count; k++) {

@@ -16,7 +16,7 @@
 #include "partition/plan/plan_document.h"
 #include "tensor/tensor.h"
 
-/* What --help says of --shape. */
+/* The help text of --shape. */
 #define CLEAVE_SHAPE_HELP                                                                                  \
   "size that the model leaves open, by its name, like N=1, or by its input, like x=1x3x224x224; may be "   \
   "given many times. ? instead of a size leaves it open, if nothing runs. A size that nothing determines " \
@@ -97,7 +97,7 @@ static inline const char *cleave_size_input_name(const cleave_size_finder_t *fin
   return cleave_value_name(finder->graph, finder->graph->inputs.items[index]);
 }
 
-/* As the model has it. */
+/* The input as the model has it. */
 static inline const cleave_value_record_t *cleave_size_origin(const cleave_size_finder_t *finder,
                                                               size_t index) {
   return cleave_graph_value(finder->model, finder->model->inputs.items[index]);
@@ -105,7 +105,7 @@ static inline const cleave_value_record_t *cleave_size_origin(const cleave_size_
 
 /* Reads one --shape: of an input before that of a size with the same name. Names may have '=' in them. */
 CLEAVE_STATUS cleave_size_take_option(cleave_size_finder_t *finder, size_t index, cleave_error_t *error);
-/* What --shape says of an input that it gives; `?` alone leaves open all that the model does. */
+/* Reads the shape that --shape gives an input; `?` alone leaves open all that the model does. */
 CLEAVE_STATUS cleave_size_given_shape(const cleave_size_finder_t *finder, size_t input, int32_t *out_rank,
                                       int64_t *dims, cleave_error_t *error);
 

@@ -6,7 +6,7 @@
 #include "cli/report/report.h"
 #include "system/threads.h"
 
-/* Of the tokens after the first. */
+/* The times of the tokens after the first. */
 typedef struct steps {
   size_t count;
   double total_ms;

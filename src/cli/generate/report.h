@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What `cleave generate` prints. */
+/* Prints the results of `cleave generate`. */
 #ifndef CLEAVE_CLI_GENERATE_REPORT_H
 #define CLEAVE_CLI_GENERATE_REPORT_H
 

@@ -7,7 +7,7 @@
 #include "cli/common/arguments.h"
 #include "graph/graph.h"
 
-/* What --help says of --state. */
+/* The help text of --state. */
 #define CLEAVE_STATES_HELP                                                                            \
   "the output of this name is the input of the next run; a * in both stands for the same text, like " \
   "past_*=present_*; may be given many times"

@@ -132,7 +132,7 @@ static json_t *stages_json(const cleave_plan_t *plan) {
   return list;
 }
 
-/* Of a rule and those that are the same. */
+/* Counts the nodes of a rule and of those that are the same. */
 static uint32_t count_all_nodes(const cleave_plan_t *plan, uint32_t rule) {
   uint32_t count = 0;
   for (uint32_t k = rule; k < plan->rule_count; k++) {
@@ -168,7 +168,7 @@ void cleave_report_sizes(const cleave_sizes_t *sizes) {
   cleave_text_deinit(&text);
 }
 
-/* What the rule did that has this number in the plan; NULL: nothing, or it changes no graph. */
+/* Finds what the rule with this number in the plan did; NULL: nothing, or it changes no graph. */
 static const cleave_edit_rule_t *edits_of(const cleave_plan_t *plan, uint32_t rule) {
   for (size_t k = 0; plan->edits != NULL && k < plan->edits->rules.count; k++) {
     if (plan->edits->rules.items[k].number == rule) {
@@ -352,7 +352,7 @@ json_t *cleave_report_devices_json(const cleave_session_t *session) {
 
 /* ---- report profile ---- */
 
-/* Where the time of runs went. */
+/* Lines of a profile that are printed. */
 enum { PROFILE_LINES = 20 };
 
 void cleave_report_profile(const cleave_profile_t *profile, const char *path) {

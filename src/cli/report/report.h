@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What `run` and `partition` print about a plan: rules with their fusions and regions, nodes left on cpu. */
+/* Prints plans for `run` and `partition`: rules with their fusions and regions, nodes left on cpu. */
 #ifndef CLEAVE_CLI_REPORT_REPORT_H
 #define CLEAVE_CLI_REPORT_REPORT_H
 
@@ -28,7 +28,7 @@ void cleave_report_refusals(const cleave_plan_t *plan);
 /* Adds "fusions", "regions", "nodes", "nodes_on_cpu", "rules", "left_on_cpu" to an object. */
 void cleave_report_plan_json(const cleave_plan_t *plan, json_t *object);
 
-/* What `--rule-stats` prints: per rule what it tried, found and asked, and how long that took. */
+/* Prints, for `--rule-stats`, what each rule tried, found and asked, and how long that took. */
 void cleave_report_rule_stats(const cleave_plan_t *plan);
 
 /* Adds "rule_stats" to an object. */
@@ -36,8 +36,8 @@ void cleave_report_rule_stats_json(const cleave_plan_t *plan, json_t *object);
 
 /* ---- report_devices ---- */
 
-/* What `run` prints about devices with memory of their own: what lies there, and what a run copies. */
-/* A line per device; nothing if there is none. */
+/* Prints a line per device with memory of its own: what lies there, and what a run copies. Nothing if there
+ * is none. */
 void cleave_report_devices(const cleave_session_t *session);
 
 /* An array of objects with "name", "values", "unshared", "workspace", "constants", "dynamic", "copied_to" and
@@ -52,8 +52,7 @@ void cleave_report_profile(const cleave_profile_t *profile, const char *path);
 
 /* ---- report_recompute ---- */
 
-/* What --recompute did. */
-/* What --help says of it. */
+/* The help text of --recompute. */
 #define CLEAVE_RECOMPUTE_HELP                                                                               \
   "compute values of forward again, shortly before backward reads them, so that the values of a run need "  \
   "at most this share of the memory that they need if all are kept: 0.5. What costs the fewest additional " \
@@ -66,8 +65,7 @@ json_t *cleave_report_recompute_json(const cleave_recompute_report_t *report);
 
 /* ---- times ---- */
 
-/* What commands say about many measured times. */
-/* The smallest first. */
+/* Sorts times, the smallest first. */
 void cleave_times_sort(double *times, size_t count);
 
 /* The time below which `share` (0 to 1) of the sorted times are, interpolated between the two next to it; so

@@ -49,7 +49,7 @@ static bool is_of_inputs(const cleave_run_t *run, int64_t answer) {
   return run->requests.server == NULL || answer % run->requests.variants.count == 0;
 }
 
-/* Of all answers to requests, the first whose outputs differ is reported. */
+/* Compares all answers to requests, and reports the first whose outputs differ. */
 static cleave_status_t compare_outputs(const cleave_run_t *run, cleave_tensor_t *const *expected,
                                        cleave_run_checks_t *checks, cleave_error_t *error) {
   CLEAVE_TRY(compare_answer(run, 0, expected, checks, error));
@@ -62,7 +62,7 @@ static cleave_status_t compare_outputs(const cleave_run_t *run, cleave_tensor_t 
   return CLEAVE_OK;
 }
 
-/* What clients got in batches against what the session gave for the same request alone. */
+/* Compares what clients got in batches with what the session gives for the same request alone. */
 static cleave_status_t check_batches(cleave_run_t *run, cleave_error_t *error) {
   for (int64_t k = 0; k == 0 || (k < run->requests.concurrency && run->alone.matches); k++) {
     cleave_run_checks_free(&run->alone);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What commands do that `mpirun` may start several times: threads, and errors that are said once. */
+/* For commands that `mpirun` may start several times: threads, and errors that are said once. */
 #ifndef CLEAVE_CLI_RUN_PROCESSES_H
 #define CLEAVE_CLI_RUN_PROCESSES_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What `cleave run` did, for people and as JSON. */
+/* Prints what `cleave run` did, for people and as JSON. */
 #ifndef CLEAVE_CLI_RUN_REPORT_H
 #define CLEAVE_CLI_RUN_REPORT_H
 
@@ -15,7 +15,7 @@
 /* stages.c: `mpirun -n N cleave run`: each process runs one of the N stages of the plan. All do the same with
  * the command line, as far as the plan; process 0 prints, writes outputs and checks them. */
 
-/* Of one process; times are means of the requests. */
+/* The times of one process, which are means of the requests. */
 typedef struct cleave_run_process {
   double compute_ms;
   double waited_ms;
@@ -118,8 +118,8 @@ typedef struct cleave_run_requests {
 #define CLEAVE_RUN_REQUESTS_UNSET \
   { .count = -1, .concurrency = -1, .batch_limit = -1 }
 
-/* What is wrong with the options, or NULL; what nobody gave is set. `threads` is what --threads says, 0 if
- * nothing, and becomes that of the job's session. */
+/* Says what is wrong with the options, or NULL, and sets those that nobody gave. `threads` is what --threads
+ * says, 0 if nothing, and becomes that of the job's session. */
 const char *cleave_run_requests_check(cleave_run_requests_t *requests, int64_t *threads);
 
 /* With batches: keeps the model as it was loaded, with its open sizes. */

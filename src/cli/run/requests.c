@@ -22,7 +22,7 @@ enum { MAX_REQUESTS = 100000000, MAX_CONCURRENCY = 1024, MAX_WINDOW_MS = 60000, 
 
 #define TRIAL_SECONDS 0.1 /* of each number of sessions */
 
-/* What all threads share. */
+/* All threads share this. */
 typedef struct load {
   cleave_run_requests_t *requests;
   const cleave_run_sessions_t *sessions; /* without batches: what answers */
@@ -84,7 +84,7 @@ static int64_t share_of(int64_t count) {
   return share < 1 ? 1 : share;
 }
 
-/* As many sessions as have processors of their own, or fewer if that is measured to answer more. With
+/* Takes as many sessions as have processors of their own, or fewer if that is measured to answer more. With
  * batches, two clients share one. */
 static void share_processors(cleave_run_requests_t *requests, int64_t *threads) {
   int64_t most = requests->concurrency;

@@ -17,7 +17,7 @@ static json_t *number(double value) {
   return isfinite(value) ? json_real(value) : json_string(isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
 }
 
-/* Of all parts of a step. */
+/* Sums over all parts of a step. */
 typedef struct parts {
   unsigned count;
   size_t nodes;

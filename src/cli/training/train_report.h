@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a training run prints. */
+/* Prints a training run. */
 #ifndef CLEAVE_CLI_TRAINING_TRAIN_REPORT_H
 #define CLEAVE_CLI_TRAINING_TRAIN_REPORT_H
 
@@ -8,9 +8,9 @@
 void cleave_train_report_start(const cleave_train_run_t *run);
 void cleave_train_report_step(const cleave_train_run_t *run, const cleave_train_step_t *step);
 void cleave_train_report_epoch(const cleave_train_run_t *run, const cleave_train_epoch_t *epoch);
-/* What the sums over processes took, if there were any. */
+/* Prints what the sums over processes took, if there were any. */
 void cleave_train_report_communication(const cleave_train_run_t *run);
-/* The scale of the loss at the end, and how many steps were skipped; nothing if it was not scaled. */
+/* Prints the scale of the loss at the end, and how many steps were skipped; nothing if it was not scaled. */
 void cleave_train_report_scale(const cleave_train_run_t *run);
 void cleave_train_report_saved(const cleave_train_run_t *run, const char *what, const char *path);
 

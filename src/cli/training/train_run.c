@@ -123,7 +123,7 @@ static cleave_status_t make_trainer(cleave_train_run_t *run, cleave_rule_source_
                                &run->trainer, error);
 }
 
-/* What each process does for itself. */
+/* Loads what each process has for itself. */
 static cleave_status_t load(cleave_train_run_t *run, cleave_error_t *error) {
   run->job_options.script_seed = run->seed;
   CLEAVE_TRY(cleave_job_load(&run->job, &run->job_options, error));

@@ -6,7 +6,7 @@
 #include "cleave/train.h"
 #include "cli/common/job.h"
 
-/* Of an epoch, as it was printed. */
+/* An epoch as it was printed. */
 typedef struct cleave_train_epoch {
   int64_t epoch;   /* from 1 */
   int64_t step;    /* the last one */
