@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// Where the result goes. `length` goes on counting once the buffer is full.
+// The buffer for the result. `length` goes on counting once it is full.
 typedef struct sink {
   char *buffer;
   size_t size;

@@ -8,7 +8,7 @@
 #include "base/show.h"
 #include "cleave/cleave.h"
 
-/* What functions return that can fail: a status that callers must look at. */
+/* Functions that can fail return this: a status that callers must look at. */
 #define CLEAVE_STATUS CLEAVE_MUST_USE cleave_status_t
 
 /* Returns the status of `expression` from the calling function unless it is CLEAVE_OK. */
@@ -63,7 +63,7 @@
 cleave_status_t cleave_error_set(cleave_error_t *error, cleave_status_t status, const char *format, ...)
     CLEAVE_PRINTF(3, 4);
 
-/* The same with a place: message becomes "file:line: message" (line 0: "file: message"). */
+/* cleave_error_set with a place: the message becomes "file:line: message" (line 0: "file: message"). */
 cleave_status_t cleave_error_set_at(cleave_error_t *error, cleave_status_t status, const char *file, int line,
                                     const char *format, ...) CLEAVE_PRINTF(5, 6);
 

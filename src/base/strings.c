@@ -29,7 +29,7 @@ static void release_texts(cleave_string_texts_t *texts) {
   }
 }
 
-/* What is added to a set goes into an arena of its own. */
+/* Gives the set an arena of its own for what is added. */
 static cleave_status_t own_texts(cleave_strings_t *strings, cleave_error_t *error) {
   if (strings->own != NULL && !strings->is_shared) {
     return CLEAVE_OK;

@@ -16,7 +16,7 @@ typedef struct cleave_text {
 void cleave_text_append(cleave_text_t *text, const char *data, size_t length);
 void cleave_text_add(cleave_text_t *text, const char *data);
 void cleave_text_format(cleave_text_t *text, const char *format, ...) CLEAVE_PRINTF(2, 3);
-/* The same for text that people read: arguments that are texts are escaped (base/show.h). */
+/* cleave_text_format for text that people read: arguments that are texts are escaped (base/show.h). */
 void cleave_text_show(cleave_text_t *text, const char *format, ...) CLEAVE_PRINTF(2, 3);
 /* Shows what was appended raw from this length on as an argument of the above: escaped. */
 void cleave_text_show_from(cleave_text_t *text, size_t from);

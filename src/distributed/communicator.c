@@ -71,7 +71,7 @@ cleave_status_t cleave_communicator_broadcast(const cleave_communicator_t *commu
 
 // ---- agreement ----
 
-/* What a process that failed says. */
+/* The report of a process that failed. */
 typedef struct report {
   int32_t status;
   char message[512];

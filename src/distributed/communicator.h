@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What libcleave does with the communicators of cleave/distributed.h. */
+/* Operations of libcleave on the communicators of cleave/distributed.h. */
 #ifndef CLEAVE_DISTRIBUTED_COMMUNICATOR_H
 #define CLEAVE_DISTRIBUTED_COMMUNICATOR_H
 

@@ -45,7 +45,7 @@ CLEAVE_STATUS cleave_exchange_start(cleave_exchange_t *exchange, uint32_t bucket
 /* Until its sums are there; at once if nobody started it. */
 CLEAVE_STATUS cleave_exchange_wait(cleave_exchange_t *exchange, uint32_t bucket, cleave_error_t *error);
 
-/* Of all buckets. */
+/* The bytes of all buckets. */
 size_t cleave_exchange_bytes(const cleave_exchange_t *exchange);
 
 #endif /* CLEAVE_DISTRIBUTED_EXCHANGE_H */

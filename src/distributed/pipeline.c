@@ -118,7 +118,7 @@ static cleave_status_t run_requests(cleave_stage_t *stage, cleave_session_t *ses
   return finish_all(stage, &stage->sends, 1, NULL, error);
 }
 
-/* Where the outputs of the last request are. */
+/* Shows where the outputs of the last request are. */
 static cleave_status_t show_outputs(cleave_stage_t *stage, const cleave_session_t *session, size_t slot,
                                     cleave_error_t *error) {
   for (uint32_t k = 0; k < stage->output_count; k++) {

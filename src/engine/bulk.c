@@ -81,7 +81,7 @@ cleave_status_t engine_bulk_add(engine_bulk_t *bulk, const cleave_operation_info
   return CLEAVE_OK;
 }
 
-/* What the task runs is a bulk of its own: the thread's goes on with the empty arrays of the spare one. */
+/* Gives the task a bulk of its own; the thread's goes on with the empty arrays of the spare one. */
 static engine_bulk_t *hand_over(engine_bulk_t *bulk) {
   engine_bulk_t *other = bulk->spare;
   engine_bulk_t mine = *bulk;

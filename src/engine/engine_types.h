@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What an engine is made of. One lock guards all of it: a push takes it once, and a worker once between two
+ * The parts of an engine. One lock guards all of them: a push takes it once, and a worker once between two
  * operations, to end one and to take the next. A field with another guard says so.
  */
 #ifndef CLEAVE_ENGINE_TYPES_H
@@ -222,9 +222,9 @@ struct cleave_engine {
 
 /* A task with room for `capacity` variables, all zero but for that; NULL: no memory. */
 engine_task_t *engine_task_take(cleave_engine_t *engine, uint32_t capacity);
-/* The same, never one of the free ones. */
+/* Makes a new task, never one of the free ones. */
 engine_task_t *engine_task_create(cleave_engine_t *engine, uint32_t capacity);
-/* Back to the free ones. */
+/* Returns a task to the free ones. */
 void engine_task_give(engine_task_t *task);
 /* Frees the free ones. */
 void engine_tasks_free(cleave_engine_t *engine);
@@ -245,7 +245,7 @@ engine_task_t *engine_queue_pop(engine_queue_t *queue);
 /* Wakes sleeping workers for what is ready: before the lock is given back, if something may have become
  * ready. */
 void engine_wake_workers(cleave_engine_t *engine);
-/* The same, and gives the lock back. */
+/* Does the same, and gives the lock back. */
 void engine_unlock(cleave_engine_t *engine);
 
 /* Waits until something is ready or the engine stops. */

@@ -26,7 +26,7 @@ static engine_task_t *join(engine_task_t *a, engine_task_t *b) {
   return a;
 }
 
-/* What is left without the first: its children joined in pairs, then from the last pair to the first. */
+/* Removes the first: joins its children in pairs, then the pairs from the last to the first. */
 static engine_task_t *without_first(engine_task_t *heap) {
   engine_task_t *pairs = NULL;
   engine_task_t *child = heap->first_child;

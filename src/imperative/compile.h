@@ -29,7 +29,7 @@ typedef struct imperative_graph_options {
   bool has_gradients;
 } imperative_graph_options_t;
 
-/* The same of a whole graph, which it takes over, also when it fails. Its inputs and outputs are those of the
+/* Compiles a whole graph, which it takes over, also when it fails. Its inputs and outputs are those of the
  * graph. The caller has the reference. */
 CLEAVE_STATUS imperative_compile_graph_take(cleave_imperative_t *imperative, cleave_graph_t *graph,
                                             const imperative_graph_options_t *options,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What an imperative environment is made of: a pool of memory, compiled operators, an engine. */
+/* An imperative environment: a pool of memory, compiled operators, an engine. */
 #ifndef CLEAVE_IMPERATIVE_IMPERATIVE_H
 #define CLEAVE_IMPERATIVE_IMPERATIVE_H
 
@@ -94,7 +94,7 @@ static inline cleave_tensor_view_t cleave_array_view(const cleave_array_t *array
                                 .data = array->data};
 }
 
-/* What is called: an operator that was found, with attributes of graphs. `inputs` have shapes. */
+/* A call of an operator that was found, with attributes of graphs. `inputs` have shapes. */
 typedef struct imperative_request {
   const cleave_op_t *op;
   cleave_array_t *const *inputs;
@@ -104,7 +104,8 @@ typedef struct imperative_request {
   uint32_t output_count;
 } imperative_request_t;
 
-/* As cleave_array_call. `place`, where the call is written, is for errors of its run; NULL: nowhere. */
+/* Does what cleave_array_call does. `place`, where the call is written, is for errors of its run; NULL:
+ * nowhere. */
 CLEAVE_STATUS cleave_imperative_call(cleave_imperative_t *imperative, const imperative_request_t *request,
                                      const char *place, cleave_array_t **outputs, cleave_error_t *error);
 

@@ -21,8 +21,8 @@ struct imperative_operator {
   unsigned char *key;
   size_t key_bytes;
   _Atomic uint32_t references;
-  /* Of inputs, whose content is constant; if there are any and there is no session, those whose content the
-   * operator is to be looked up with. */
+  /* Per input: its content is constant. If there are any and there is no session, the operator is looked up
+   * with the content of these. */
   bool *is_constant;
   uint32_t input_count;
   uint32_t output_count;

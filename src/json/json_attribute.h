@@ -15,7 +15,7 @@
  * host. False if there is no data, or it has no size. */
 bool cleave_tensor_borrow(const cleave_tensor_view_t *view, cleave_tensor_t *out_tensor);
 
-/* What goes under "data"; NULL without memory. */
+/* The value of "data"; NULL without memory. */
 json_t *cleave_json_tensor_data(const cleave_tensor_t *tensor);
 /* Sets the three members. */
 void cleave_json_set_tensor(json_t **object, const cleave_tensor_t *tensor);

@@ -65,7 +65,7 @@ CLEAVE_STATUS cleave_reader_read_bytes(cleave_json_reader_t *reader, const json_
 /* A name of whatever bytes but NUL, "" if it is missing and need not be there. */
 CLEAVE_STATUS cleave_reader_get_name(cleave_json_reader_t *reader, const json_t *object, const char *key,
                                      bool is_needed, const char **out_name);
-/* What cleave_json_hash wrote. */
+/* Reads what cleave_json_hash wrote. */
 CLEAVE_STATUS cleave_reader_get_hash(cleave_json_reader_t *reader, const json_t *object, const char *key,
                                      uint64_t *out_hash);
 

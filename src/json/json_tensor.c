@@ -137,7 +137,7 @@ static cleave_status_t read_element(cleave_json_reader_t *reader, const json_t *
   return CLEAVE_OK;
 }
 
-/* As much of it as the tensor is to have; asked before there is one. */
+/* Is there as much data as the tensor is to have? Asked before there is a tensor. */
 static cleave_status_t check_data(cleave_json_reader_t *reader, const json_t *data, cleave_dtype_t dtype,
                                   int64_t count, size_t bytes) {
   if (json_is_string(data) && dtype != CLEAVE_DTYPE_STRING) {

@@ -323,7 +323,7 @@ static void close_world(void *self) {
 
 cleave_status_t cleave_mpi_open(cleave_communicator_t **out_communicator, cleave_message_t *message);
 
-/* What the library is loaded for. */
+/* The library is loaded for this function. */
 cleave_status_t cleave_mpi_open(cleave_communicator_t **out_communicator, cleave_message_t *message) {
   world_t *world = calloc(1, sizeof *world);
   if (world == NULL) {

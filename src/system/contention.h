@@ -18,8 +18,8 @@
 void cleave_contention_retain(void);
 void cleave_contention_release(void);
 
-/* Around a run on `threads` threads of a user; with 1, the calling thread alone is watched. Thread-safe; they
- * neither wait nor allocate, but the first run on a thread asks OpenMP for its threads. */
+/* Callers put these around a run on `threads` threads; with 1, the calling thread alone is watched.
+ * Thread-safe; they neither wait nor allocate, but the first run on a thread asks OpenMP for its threads. */
 void cleave_contention_enter(int32_t threads);
 void cleave_contention_leave(void);
 

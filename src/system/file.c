@@ -58,7 +58,7 @@ static cleave_status_t map_content(int descriptor, cleave_file_t *file, cleave_e
   return CLEAVE_OK;
 }
 
-/* What is there when it is read: less than `size` if the file has become shorter. */
+/* Reads what is there: less than `size` if the file has become shorter. */
 static cleave_status_t read_content(int descriptor, cleave_file_t *file, cleave_error_t *error) {
   file->is_copy = true;
   file->data = cleave_allocate(file->size, 1);

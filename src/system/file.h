@@ -10,12 +10,12 @@
 typedef struct cleave_file cleave_file_t;
 
 CLEAVE_STATUS cleave_file_open(const char *path, cleave_file_t **out_file, cleave_error_t *error);
-/* The same with the content read into memory: for small files that people edit while they are in use. At most
+/* Reads the content into memory, for small files that people edit while they are in use. At most
  * `limit` bytes; CLEAVE_ERROR_LIMIT beyond. */
 CLEAVE_STATUS cleave_file_read(const char *path, size_t limit, cleave_file_t **out_file,
                                cleave_error_t *error);
-/* The same for the file `name` below `folder` ("" is the current one). CLEAVE_ERROR_INVALID_ARGUMENT if
- * the name is absolute, has a part "..", or leads out of the folder through a symbolic link. */
+/* Reads the file `name` below `folder` in the same way ("" is the current one). CLEAVE_ERROR_INVALID_ARGUMENT
+ * if the name is absolute, has a part "..", or leads out of the folder through a symbolic link. */
 CLEAVE_STATUS cleave_file_read_below(const char *folder, const char *name, size_t limit,
                                      cleave_file_t **out_file, cleave_error_t *error);
 /* Maps the file `name` in the folder of the file `path`. With all links resolved it must lie below that
@@ -38,7 +38,7 @@ void cleave_file_drop_pages(const void *data, size_t bytes);
 /* Makes a folder; one that is there already is fine. */
 CLEAVE_STATUS cleave_folder_make(const char *path, cleave_error_t *error);
 
-/* What a stretch of a mapped file is known by, as long as nobody writes to the file. */
+/* The identity of a stretch of a mapped file, as long as nobody writes to the file. */
 typedef struct cleave_file_identity {
   uint64_t device;
   uint64_t inode;
@@ -52,7 +52,7 @@ typedef struct cleave_file_identity {
  * opened: then it may change again within a tick of the clock. Thread-safe. */
 bool cleave_file_identify(const void *data, size_t bytes, cleave_file_identity_t *out_identity);
 
-/* The same of a whole file that is open, looked at now. */
+/* Identifies a whole file that is open, as it is now. */
 bool cleave_file_identify_open(int descriptor, cleave_file_identity_t *out_identity);
 
 /* Writes beside the path and renames, so that readers see the old content or the new. A file that is replaced
@@ -60,7 +60,7 @@ bool cleave_file_identify_open(int descriptor, cleave_file_identity_t *out_ident
  * it is replaced. */
 CLEAVE_STATUS cleave_file_write(const char *path, const void *data, size_t length, cleave_error_t *error);
 
-/* The same for content in parts, written one after the other. `lasts`: they are on the disk when the call
+/* Writes content in parts, one after the other, in the same way. `lasts`: they are on the disk when the call
  * returns, under this name, so that losing power does not lose both contents. */
 typedef struct cleave_file_part {
   const void *data;

@@ -11,7 +11,7 @@
  * there, or its path is longer. */
 bool cleave_installed_find(const char *name, char *path, size_t size);
 
-/* Where it was to be installed, for messages. */
+/* The folder where it was to be installed, for messages. */
 const char *cleave_installed_folder(void);
 
 #endif /* CLEAVE_SYSTEM_INSTALLED_H */

@@ -14,7 +14,7 @@ double cleave_resident_peak(void) {
   return getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_maxrss / 1024.0 : 0.0;
 }
 
-/* Of the pages from `start` up to `end`, those that are resident: /proc/self/pagemap has 64 bits for each,
+/* Counts the resident pages from `start` up to `end`: /proc/self/pagemap has 64 bits for each,
  * and in the highest one if it is there. */
 static uint64_t count_resident(int pagemap, uint64_t start, uint64_t end, uint64_t page) {
   uint64_t entries[512];

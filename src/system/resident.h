@@ -6,7 +6,7 @@
 /* The most that was resident at once. */
 double cleave_resident_peak(void);
 
-/* What the program and its libraries are themselves at the moment: code, tables and relocations. */
+/* The memory of the program and its libraries themselves at the moment: code, tables and relocations. */
 double cleave_resident_code(void);
 
 #endif /* CLEAVE_SYSTEM_RESIDENT_H */

@@ -62,7 +62,8 @@ void cleave_parallel_for(int32_t threads, int64_t count, int64_t grain, cleave_p
   if (chunks > 1) {
     // Two threads, one of which waits for its processor, are not faster than one. The chunks stay the same.
     bool alone = threads == 2 && cleave_contention_found();
-    // As many threads as ever: libgomp ends those that a smaller team leaves out, and starts others later.
+    // The number of threads stays: libgomp ends those that a smaller team leaves out, and starts others
+    // later.
 #pragma omp parallel for num_threads(alone ? 1 : threads) schedule(static, 1)
     for (int64_t chunk = 0; chunk < chunks; chunk++) {
       run_chunk(chunk, chunks, count, body, context);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a running script of arrays has. */
+/* The state of a running script of arrays. */
 #ifndef CLEAVE_IMPERATIVE_SCRIPT_ARRAY_STATE_H
 #define CLEAVE_IMPERATIVE_SCRIPT_ARRAY_STATE_H
 
