@@ -239,7 +239,7 @@ static cleave_status_t pack_constants(cpu_program_t *program, cpu_step_t *step, 
   return status == CLEAVE_OK ? status : kernel_fail(message, status, "%s: %s", step->kernel->op, detail.text);
 }
 
-/* What every step of a program has. */
+/* Sets what every step of a program has. */
 static void finish_step(cpu_step_t *step, const cpu_backend_t *backend,
                         const cleave_compile_options_t *options) {
   step->call.host = backend->host;

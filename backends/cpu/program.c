@@ -7,7 +7,7 @@
 
 #include "cpu/program.h"
 
-/* Where a tensor without elements points, so that NULL always means "not there yet". */
+/* Tensors without elements point to this, so that NULL always means "not there yet". */
 static _Alignas(64) unsigned char nothing[64];
 
 cleave_status_t cpu_program_bind(cpu_tensor_t *tensor, int32_t rank, const int64_t *dims, const void *data) {

@@ -11,7 +11,8 @@
 #include "kernels/arena.h"
 #include "kernels/show/texts.h"
 
-/* What `initialise` makes: the kernels sorted by operator. Immutable after that, except for texts. */
+/* The state that `initialise` makes: the kernels sorted by operator. Immutable after that, except for texts.
+ */
 typedef struct cpu_backend {
   const cleave_host_t *host;
   uint32_t kernel_count;

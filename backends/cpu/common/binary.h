@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What operators of two broadcast inputs share. An operator has one row function per dtype, in an array
+ * Operators of two broadcast inputs share this. An operator has one row function per dtype, in an array
  * indexed by dtype; a row sees each input either dense or as one repeated element (stride 0). If there is
  * none for a dtype, the operands are converted in blocks to the dtype it computes in.
  */

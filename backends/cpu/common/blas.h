@@ -18,7 +18,7 @@ enum {
   CPU_BLAS_THREADS = 1
 };
 
-/* What is used of OpenBLAS, with sizes of 32 bits; its header is not needed. */
+/* The functions of OpenBLAS that are used, with sizes of 32 bits; its header is not needed. */
 typedef struct cpu_blas {
   void (*sgemm)(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float *a,
                 int lda, const float *b, int ldb, float beta, float *c, int ldc);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a kernel of the reference backend is. Every file `kernels_<family>.c` defines one table
+ * A kernel of the reference backend. Every file `kernels_<family>.c` defines one table
  * `cpu_kernels_<family>`, ended by an entry without op; the list of families is generated from the files.
  *
  * Kernels read shapes when they run (they may be unknown before), attributes only when they are prepared.
@@ -102,7 +102,7 @@ typedef struct cpu_kernel {
 #define CPU_FLOAT_SCRATCH(name) .scratch_f32 = name##_f32, .scratch_f64 = name##_f64
 #define CPU_FLOAT_RUN(name) .run_f32 = name##_f32, .run_f64 = name##_f64
 
-/* What the kernel needs and does, by the members that it has. */
+/* The scratch memory of a kernel, and its run, by the members that it has. */
 size_t cpu_kernel_scratch(const cpu_kernel_t *kernel, const cpu_call_t *call);
 CLEAVE_MUST_USE cleave_status_t cpu_kernel_run(const cpu_kernel_t *kernel, const cpu_call_t *call,
                                                cleave_message_t *message);
@@ -125,7 +125,7 @@ static inline cpu_tensor_t *cpu_output(const cpu_call_t *call, uint32_t index) {
 CLEAVE_MUST_USE cleave_status_t cpu_output_shape(const cpu_call_t *call, uint32_t output, int32_t rank,
                                                  const int64_t *dims, cleave_message_t *message);
 
-/* The same rank and dims. */
+/* Do they have the same rank and dims? */
 bool cpu_same_shape(const cpu_tensor_t *a, const cpu_tensor_t *b);
 
 /* "float32", as messages name a dtype. */
@@ -140,7 +140,7 @@ static inline bool cpu_axis(int64_t axis, int32_t rank, int32_t *out_axis) {
   return true;
 }
 
-/* The same; fails outside of it. */
+/* Resolves an axis in the same way; fails if it is out of range. */
 CLEAVE_MUST_USE cleave_status_t cpu_find_axis(int64_t axis, int32_t rank, int32_t *out_axis,
                                               cleave_message_t *message);
 
@@ -157,7 +157,7 @@ int64_t cpu_read_int(const cpu_tensor_t *tensor, int64_t index);
 double cpu_read_float(const cpu_tensor_t *tensor, int64_t index);
 void cpu_write_float(cpu_tensor_t *tensor, int64_t index, double value);
 
-/* Of a tensor of 8-bit integers. */
+/* Reads an element of a tensor of 8-bit integers. */
 static inline int32_t cpu_read_byte(const cpu_tensor_t *tensor, int64_t index) {
   return tensor->dtype == CLEAVE_DTYPE_I8 ? ((const int8_t *)tensor->data)[index]
                                           : ((const uint8_t *)tensor->data)[index];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the neural-network kernels (convolution, pooling, normalisation, recurrence, ...) share: checks of
+ * The neural-network kernels (convolution, pooling, normalisation, recurrence, ...) share this: checks of
  * dtypes and ranks, float16 and bfloat16 through float32 copies, and the layout of scratch memory.
  *
  * Numeric code is written once in a `<family>.inc` template with `REAL` the element type, and included for
@@ -29,7 +29,7 @@ static inline bool cpu_nn_is_float(cleave_dtype_t dtype) {
 CLEAVE_MUST_USE cleave_status_t cpu_nn_require_float(const cpu_prepare_t *prepare, uint32_t index,
                                                      cleave_message_t *message);
 
-/* As above with a set of dtypes, `1u << dtype` each. */
+/* Refuses it in the same way for a set of dtypes, `1u << dtype` each. */
 CLEAVE_MUST_USE cleave_status_t cpu_nn_require_dtype(const cpu_prepare_t *prepare, uint32_t index,
                                                      uint32_t dtypes, cleave_message_t *message);
 
@@ -78,7 +78,7 @@ CLEAVE_MUST_USE cleave_status_t cpu_nn_check_outputs(const cpu_call_t *call, cle
 CLEAVE_MUST_USE cleave_status_t cpu_nn_run_float(const cpu_call_t *call, cleave_message_t *message,
                                                  uint32_t input, cpu_run_fn_t f32, cpu_run_fn_t f64);
 
-/* The same by the dtype of input 0 with kernels of integers beside them; signed ones run as unsigned ones. */
+/* Kernels for the dtypes of input 0, those for integers among them; signed ones run as unsigned ones. */
 typedef struct cpu_nn_runs {
   cpu_run_fn_t f32;
   cpu_run_fn_t f64;
@@ -93,7 +93,7 @@ CLEAVE_MUST_USE cleave_status_t cpu_nn_run_number(const cpu_call_t *call, const 
 size_t cpu_nn_scratch_float(const cpu_call_t *call, uint32_t input, cpu_scratch_fn_t f32,
                             cpu_scratch_fn_t f64);
 
-/* The same for kernels that need no memory but that of the copies. */
+/* The scratch function of kernels that need no memory but that of the copies. */
 size_t cpu_nn_scratch_halves(const cpu_call_t *call);
 
 /* Lays out scratch memory. With base NULL it only measures, and every piece is NULL: the same layout

@@ -35,7 +35,7 @@ static cleave_status_t prepare_center_crop_pad(cpu_prepare_t *prepare, void *sta
   return cpu_prepare_ints(prepare, "axes", &self->axes, &self->axis_count);
 }
 
-/* Where the kept part lies: `kept` elements from `from` in the input, at `to` in the output. */
+/* The part that is kept: `kept` elements from `from` in the input, at `to` in the output. */
 typedef struct pad_axis {
   int64_t from;
   int64_t to;

@@ -6,7 +6,7 @@
 
 #include "cpu/common/nn.h"
 
-/* What the scores are. */
+/* The kind of the scores. */
 typedef enum loss_kind { LOSS_OF_SCORES, LOSS_OF_LOGARITHMS } loss_kind_t;
 typedef enum loss_reduction { LOSS_NONE, LOSS_SUM, LOSS_MEAN } loss_reduction_t;
 

@@ -11,7 +11,7 @@ typedef struct quantize_state {
   int64_t block;
 } quantize_state_t;
 
-// Where an element finds its scale: [outer, axis, inner] with scales [outer or 1, groups, inner or 1].
+// The place of the scale of an element: [outer, axis, inner] with scales [outer or 1, groups, inner or 1].
 typedef struct quantize_plan {
   int64_t axis_length;
   int64_t inner;

@@ -164,7 +164,7 @@ static accumulate_fn_t accumulate_fn(const reduce_work_t *work, accumulator_t ac
   return work->state->is_integer ? accumulate_integers[accumulator] : accumulate_floats[accumulator];
 }
 
-/* What no element at all gives. */
+/* The result of no elements at all. */
 static lane_t start_value(const reduce_work_t *work, accumulator_t accumulator) {
   bool is_integer = work->state->is_integer;
   bool is_max = accumulator == ACCUMULATE_MAX;

@@ -22,8 +22,8 @@ typedef struct conv_state {
   bool has_output_shape;
 } conv_state_t;
 
-// What shapes decide. For ConvTranspose the geometry is that of the convolution it reverses, from output to
-// input.
+// The decisions that depend on shapes. For ConvTranspose the geometry is that of the convolution it reverses,
+// from output to input.
 typedef struct conv_plan {
   cpu_geometry_t geometry;
   int64_t groups;
@@ -101,7 +101,7 @@ static cleave_status_t conv_plan(const cpu_call_t *call, conv_plan_t *out_plan, 
   return CLEAVE_OK;
 }
 
-// Of the convolution from x to y whose weights get a gradient from that of y.
+// Plans the convolution from x to y whose weights get a gradient from that of y.
 static cleave_status_t weight_plan(const cpu_call_t *call, conv_plan_t *out_plan, cleave_message_t *message) {
   const conv_state_t *state = call->state;
   const cpu_tensor_t *x = call->inputs[0];

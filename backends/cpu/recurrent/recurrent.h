@@ -37,7 +37,7 @@ typedef struct cpu_recurrent_activation {
   double beta;
 } cpu_recurrent_activation_t;
 
-/* What the attributes of a node say. */
+/* The attributes of a node. */
 typedef struct cpu_recurrent {
   cpu_recurrent_kind_t kind;
   int64_t gates; /* 1, 3 or 4 blocks of hidden_size rows in W and R; in ONNX's order: i; z r h; i o f c */
@@ -76,7 +76,7 @@ typedef struct cpu_recurrent_data {
 typedef void (*cpu_recurrent_loop_fn_t)(int32_t threads, int64_t count, int64_t grain,
                                         cleave_parallel_fn_t body, void *context);
 
-/* Where and how a run computes. */
+/* The memory and the threads of a run. */
 typedef struct cpu_recurrent_run {
   const void *packed; /* what cpu_recurrent_pack_* wrote: w, r and b are not read then, and p only says that
                        * there are peepholes. NULL: a run packs into its scratch memory */
