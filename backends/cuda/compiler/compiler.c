@@ -108,7 +108,7 @@ static cleave_status_t load(cuda_compiler_t *compiler, kernel_t *kernel, const c
   return status;
 }
 
-/* What makes a kernel, and the key of its image. */
+/* An order of a kernel, with the key of its image. */
 typedef struct order {
   const cuda_source_t *source;
   const architecture_t *architecture;

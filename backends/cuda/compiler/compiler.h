@@ -34,7 +34,7 @@ CLEAVE_MUST_USE cleave_status_t cuda_compiler_get(cuda_compiler_t *compiler, uin
                                                   const cuda_source_t *source, cuda_function_t *out_function,
                                                   cleave_message_t *message);
 
-/* Those of all kernels. */
+/* The texts of all kernels. */
 kernel_texts_t *cuda_compiler_texts(cuda_compiler_t *compiler);
 
 typedef struct cuda_compiler_counts {

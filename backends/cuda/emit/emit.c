@@ -27,7 +27,7 @@ static cuda_emit_t find_operator(const char *op) {
 
 /* ---- one node, one fusion ---- */
 
-/* Of cleave's own operators those of the table: none is lowered by its name. */
+/* Operators of cleave's own are known if they are in the table: none is lowered by its name. */
 static bool is_known(const cleave_node_view_t *node) {
   return node->domain == NULL || node->domain[0] == '\0' || strcmp(node->domain, "ai.onnx") == 0 ||
          (strcmp(node->domain, "cleave") == 0 && find_operator(node->op) != NULL);

@@ -102,7 +102,7 @@ CLEAVE_MUST_USE cleave_status_t cuda_layout_write_last(cuda_plan_t *plan, uint32
 CLEAVE_MUST_USE cleave_status_t cuda_layout_need(cuda_plan_t *plan, uint32_t slot);
 /* All inputs of a node. */
 CLEAVE_MUST_USE cleave_status_t cuda_layout_need_inputs(cuda_plan_t *plan, const cleave_node_view_t *node);
-/* As cuda_plan_program, in the order in which its inputs lie. The program may become another one. */
+/* cuda_plan_program in the order in which the inputs lie. The program may become another one. */
 CLEAVE_MUST_USE cleave_status_t cuda_emit_program(cuda_plan_t *plan, cuda_program_call_t *call);
 
 /* Programs out of parts, for families that build their own: values of `program`, by number. */
@@ -129,7 +129,7 @@ CLEAVE_MUST_USE cleave_status_t cuda_builder_store(cuda_builder_t *builder, clea
 
 /* ---- families ---- */
 
-/* As kernel_lower, for nodes of the plan's region or of another one. */
+/* kernel_lower for nodes of the plan's region or of another one. */
 CLEAVE_MUST_USE cleave_status_t cuda_lower(cuda_plan_t *plan, const cleave_region_view_t *region,
                                            const uint32_t *nodes, uint32_t count,
                                            kernel_lowered_t *out_lowered);
@@ -144,7 +144,7 @@ CLEAVE_MUST_USE cleave_status_t cuda_emit_product(cuda_plan_t *plan, const char 
                                                   const cuda_product_t *product, cuda_pointer_t a,
                                                   cuda_pointer_t b, cuda_pointer_t d, cuda_pointer_t bias);
 
-/* What a fusion adds to the product that it begins with. */
+/* The nodes that a fusion puts behind the product that it begins with. */
 typedef struct cuda_epilogue {
   uint32_t bias;     /* value, or CUDA_NO_SLOT */
   uint32_t residual; /* the same: behind a convolution, of its result's shape */
@@ -165,8 +165,8 @@ bool cuda_convolution_is_whole(cuda_plan_t *plan, const cleave_node_view_t *node
 CLEAVE_MUST_USE cleave_status_t cuda_emit_whole_convolution(cuda_plan_t *plan, const cleave_node_view_t *node,
                                                             uint32_t w, const cuda_epilogue_t *epilogue);
 
-/* As cuda_emit_convolution: what makes the result of a node without its bias, from weights `w` into slot
- * `to`. */
+/* Like cuda_emit_convolution, makes the result of a node without its bias, from weights `w` into slot `to`.
+ */
 typedef cleave_status_t (*cuda_unbiased_t)(cuda_plan_t *plan, const cleave_node_view_t *node, uint32_t w,
                                            uint32_t to);
 /* With a bias of each channel, input 2 of the node, if it is there. */

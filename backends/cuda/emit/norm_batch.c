@@ -237,7 +237,7 @@ enum { DY, DATA, GRAD_SCALE, GRAD_MEAN, GRAD_VARIANCE };
 enum { SUM, PRODUCT, SUMS };
 enum { OF_DY = SUMS, OF_DATA, CONSTANT, SLOTS }; /* dx = dy * a + x * b + c */
 
-/* Of each channel: the sums of dy, and of dy * (x - mean). */
+/* Builds, for each channel, the sums of dy and of dy * (x - mean). */
 static cleave_status_t build_sums(part_t *part, const uint32_t *slots) {
   uint32_t dy = 0;
   uint32_t x = 0;
@@ -320,7 +320,7 @@ static bool is_for_library(const batch_t *batch) {
          batch->dims[0] * batch->dims[1] * batch->dims[2] < INT32_MAX;
 }
 
-/* What is stored in slots of a program's own, and not where the node has it. */
+/* Is the tensor stored in a slot of the program's own, and not where the node has it? */
 static bool is_apart(const batch_t *batch, const cleave_tensor_view_t *tensor) {
   return tensor == NULL || tensor->dtype != batch->dtype;
 }

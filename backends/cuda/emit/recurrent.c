@@ -73,7 +73,7 @@ static cleave_status_t add_units(step_t *step, uint32_t operand, int64_t offset,
   return apply(step, KERNEL_Add, *value, own, value);
 }
 
-/* What a gate gets from the input (part 0) or from the hidden state (part 1), with its bias. */
+/* Loads what a gate gets from the input (part 0) or from the hidden state (part 1), with its bias. */
 static cleave_status_t load_part(step_t *step, int64_t gate, int part, uint32_t *out) {
   const layer_t *layer = step->layer;
   int64_t unit = gate * layer->sizes.hidden;

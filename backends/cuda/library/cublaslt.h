@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is called of cuBLASLt 11 to 13: products of matrices, column-major. */
+/* The entry points of cuBLASLt 11 to 13 that are called: products of matrices, column-major. */
 #ifndef CLEAVE_CUDA_CUBLASLT_H
 #define CLEAVE_CUDA_CUBLASLT_H
 

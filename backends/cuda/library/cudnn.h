@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is called of cuDNN 8 and 9: convolutions, also with what follows them, and gradients of these, of
- * average poolings and of batch normalization. */
+/* The entry points of cuDNN 8 and 9 that are called: convolutions, also with what follows them, and gradients
+ * of these, of average poolings and of batch normalization. */
 #ifndef CLEAVE_CUDA_CUDNN_H
 #define CLEAVE_CUDA_CUDNN_H
 
@@ -31,7 +31,7 @@ enum {
   CUDA_DNN_MATH_FMA = 3
 };
 
-/* The same for all directions. */
+/* All directions of a convolution have the same struct. */
 typedef struct cuda_dnn_choice {
   int32_t algorithm;
   int32_t status;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What is called of the CUDA driver, libcuda.so.1: types, numbers and entry points, so that no toolkit is
- * needed to build. Names of symbols are those that the driver exports for CUDA 11.8 to 13; tests/cuda
- * compares the numbers with the toolkit's headers where these are installed.
+ * The part of the CUDA driver, libcuda.so.1, that is called: types, numbers and entry points, so that no
+ * toolkit is needed to build. Names of symbols are those that the driver exports for CUDA 11.8 to 13;
+ * tests/cuda compares the numbers with the toolkit's headers where these are installed.
  */
 #ifndef CLEAVE_CUDA_DRIVER_H
 #define CLEAVE_CUDA_DRIVER_H

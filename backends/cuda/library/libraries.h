@@ -52,7 +52,7 @@ bool cuda_library_open(cuda_libraries_t *libraries, cuda_library_id_t id);
  * missing: cuBLASLt takes half a second to open. Thread-safe. */
 bool cuda_library_is_there(cuda_libraries_t *libraries, cuda_library_id_t id);
 
-/* What cuBLASLt and cuDNN say about a status, for messages. */
+/* The names that cuBLASLt and cuDNN give a status, for messages. */
 const char *cuda_blas_status_text(int32_t status);
 
 #endif /* CLEAVE_CUDA_LIBRARIES_H */

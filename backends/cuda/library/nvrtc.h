@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is called of NVRTC 11.8 to 13. */
+/* The entry points of NVRTC 11.8 to 13 that are called. */
 #ifndef CLEAVE_CUDA_NVRTC_H
 #define CLEAVE_CUDA_NVRTC_H
 

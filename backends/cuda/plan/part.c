@@ -134,7 +134,7 @@ static cleave_status_t make_add(biased_t *self) {
   return CLEAVE_OK;
 }
 
-/* What is made here and read elsewhere, too. */
+/* Lists the values that are made here and read elsewhere, too. */
 static void find_outputs(biased_t *self) {
   for (uint32_t v = 0; v < self->known; v++) {
     bool is_made = self->values[v].producer != CLEAVE_INDEX_NONE;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a region becomes: slots (places in memory) and steps in order. A plan is made without a device, so
+ * A region becomes slots (places in memory) and steps in order. A plan is made without a device, so
  * that it also answers whether a region can be run; programs (program/) compile its steps.
  *
  * Slot v is value v of the region; further ones are scratch memory and constants of the plan's own.
@@ -75,14 +75,15 @@ typedef struct cuda_product {
   bool uses_tf32;
 } cuda_product_t;
 
-/* What a step of a convolution computes of the others. */
+/* The tensor that a step of a convolution computes from the others. */
 typedef enum cuda_direction {
   CUDA_DIRECTION_FORWARD, /* y */
   CUDA_DIRECTION_DATA,    /* x, the gradient of the data, of w and y */
   CUDA_DIRECTION_WEIGHTS  /* w, the gradient of the weights, of x and y */
 } cuda_direction_t;
 
-/* What a forward convolution computes in the same call: y = activation(conv(x, w) + residual + bias). */
+/* The activation of y = activation(conv(x, w) + residual + bias), if a forward convolution computes all of it
+ * in one call. */
 typedef enum cuda_whole {
   CUDA_WHOLE_NOT, /* no more than y */
   CUDA_WHOLE_PLAIN,

@@ -104,7 +104,7 @@ static uint32_t find_beside(const cuda_space_t *space, int64_t offset, bool is_b
   return found;
 }
 
-/* Where no range holds the bytes, the end moves, from the begin of a range that reaches it. */
+/* If no range holds the bytes, the end moves, from the begin of a range that reaches it. */
 int64_t cuda_space_take(cuda_space_t *space, int64_t bytes) {
   uint32_t found = find_lowest(space, bytes);
   if (found == NONE) {

@@ -6,10 +6,10 @@
 
 #include "cudnn.h"
 
-/* Of a choice's data. */
+/* Indices into a choice's data. */
 enum { ALGORITHM = 0, MATH = 1 };
 
-/* Whoever needs more is taken if nobody needs less. */
+/* An algorithm that needs more is taken only if none needs less. */
 static const size_t MAX_WORKSPACE = (size_t)1 << 30;
 
 static bool is_short(cleave_dtype_t dtype) {

@@ -16,7 +16,7 @@ static int32_t type_of(cleave_dtype_t dtype) {
 
 /* ---- descriptions; each gives cuDNN's status ---- */
 
-/* Of dense tensors whose dims are N, C and the places, whatever their order in memory. */
+/* The format of dense tensors whose dims are N, C and the places, whatever their order in memory. */
 typedef struct format {
   int32_t type;
   int32_t rank;

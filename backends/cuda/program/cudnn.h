@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the files for steps of cuDNN share. */
+/* The files for steps of cuDNN share this. */
 #ifndef CLEAVE_CUDA_PROGRAM_CUDNN_H
 #define CLEAVE_CUDA_PROGRAM_CUDNN_H
 
@@ -21,7 +21,7 @@ static inline cuda_dnn_scalars_t cuda_dnn_scalars(cleave_dtype_t dtype) {
 
 /* ---- convolution.c ---- */
 
-/* What a convolution may be computed in: CUDA_DNN_MATH_... */
+/* The arithmetic that a convolution may be computed in: CUDA_DNN_MATH_... */
 int32_t cuda_dnn_math(const cuda_convolution_t *convolution);
 
 /* Its algorithm, when it is described: sets the choice of the step and the size of its workspace. */

@@ -52,7 +52,7 @@ static cleave_status_t read_options(const cleave_compile_options_t *options, cud
   return CLEAVE_OK;
 }
 
-/* What a rule says of the region: attributes tf32, fast_math and tune. */
+/* Reads the attributes that a rule gives the region: tf32, fast_math and tune. */
 static void read_attributes(const cleave_region_view_t *region, cuda_program_t *program,
                             cuda_plan_options_t *out_options) {
   const cleave_attribute_view_t *tf32 = cleave_view_region_attribute(region, "tf32");

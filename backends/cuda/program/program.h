@@ -12,7 +12,7 @@
 
 enum { CUDA_MAX_GRAPHS = 4 };
 
-/* What a step needs beside its plan. */
+/* A step needs this beside its plan. */
 typedef struct cuda_ready {
   cuda_function_t function;
   cuda_blas_desc_t desc;
@@ -70,7 +70,7 @@ CLEAVE_MUST_USE cleave_status_t cuda_ready_product(cuda_program_t *program, uint
 CLEAVE_MUST_USE cleave_status_t cuda_run_product(cuda_program_t *program, uint32_t step, cuda_stream_t stream,
                                                  cleave_message_t *message);
 void cuda_product_free(cuda_program_t *program, cuda_ready_t *ready);
-/* The same for all steps of cuDNN. */
+/* Do the same for all steps of cuDNN. */
 CLEAVE_MUST_USE cleave_status_t cuda_ready_dnn(cuda_program_t *program, uint32_t step,
                                                cleave_message_t *message);
 CLEAVE_MUST_USE cleave_status_t cuda_run_dnn(cuda_program_t *program, uint32_t step, cuda_stream_t stream,

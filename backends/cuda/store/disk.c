@@ -141,7 +141,7 @@ static int by_age(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-/* Of one of the kinds, or a draft of one that its process left. */
+/* Is it a file of one of the kinds, or a draft of one that its process left? */
 static bool is_own(const char *name) {
   return strstr(name, kinds[CUDA_STORE_CUBIN].ending) != NULL ||
          strstr(name, kinds[CUDA_STORE_CHOICE].ending) != NULL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What is kept by key: entries in memory, and files on disk for later processes.
+ * Keeps entries by key: in memory, and in files on disk for later processes.
  *
  * The folder on disk is CLEAVE_CUDA_CACHE, or cleave/cuda in XDG_CACHE_HOME or in .cache of HOME; an empty
  * CLEAVE_CUDA_CACHE means none. Files are written whole or not at all; a damaged one is none.

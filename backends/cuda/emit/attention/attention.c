@@ -152,7 +152,7 @@ static cleave_status_t move_rows(const reader_t *self, const cuda_matrices_t *fr
   return cuda_emit_move(self->plan, &move);
 }
 
-/* What was there before and what is new, where the node wants both together, or the kernel reads both. */
+/* Joins what was there before and what is new, if the node wants both together, or the kernel reads both. */
 static cleave_status_t join_past(const reader_t *self, uint32_t past, uint32_t output, int64_t size,
                                  cuda_matrices_t *matrices) {
   const cuda_attention_t *a = self->attention;

@@ -49,7 +49,7 @@ static void simplify(cuda_move_t *move) {
   }
 }
 
-/* As many bytes at once as every stride and offset allows. */
+/* Moves as many bytes at once as every stride and offset allows. */
 static int64_t widen_elements(cuda_move_t *move) {
   int64_t size = (int64_t)cleave_dtype_size(move->dtype);
   int32_t last = move->rank - 1;

@@ -297,7 +297,7 @@ static cleave_status_t read_pads(cuda_plan_t *plan, const cleave_node_view_t *no
   return CLEAVE_OK;
 }
 
-/* What is left of an axis if negative pads cut off. */
+/* The size that is left of an axis if negative pads cut off. */
 static int64_t kept_of(int64_t size, int64_t before, int64_t after) {
   int64_t kept = size + (before < 0 ? before : 0) + (after < 0 ? after : 0);
   return kept < 0 ? 0 : kept;

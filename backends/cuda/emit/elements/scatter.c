@@ -13,7 +13,7 @@ enum { BLOCK = 256, MAX_DEFINES = 512, MAX_IN_ORDER = 4096 };
 
 typedef enum scatter_mode { SCATTER_CLAIM, SCATTER_PUT, SCATTER_COMBINE } scatter_mode_t;
 
-/* What the kernels of a node share. */
+/* The kernels of a node share this. */
 typedef struct scatter {
   const char *shape;    /* "#define RANK 3\n" */
   const char *combined; /* expression of x, which is there, and u; NULL: u replaces x */
@@ -101,7 +101,7 @@ static cleave_status_t emit_scatter(cuda_plan_t *plan, const cleave_node_view_t 
   return emit_mode(plan, node, scatter, SCATTER_PUT, owners);
 }
 
-/* What both operators check and have. */
+/* Checks and sets what both operators have. */
 static cleave_status_t begin_scatter(cuda_plan_t *plan, const cleave_node_view_t *node,
                                      scatter_t *out_scatter) {
   const cleave_tensor_view_t *x = cuda_input(plan, node, 0);

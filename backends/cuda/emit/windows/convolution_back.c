@@ -31,8 +31,8 @@ static int64_t listed(const cleave_node_view_t *node, const char *name, int32_t 
   return (uint32_t)index < count ? ints[index] : otherwise;
 }
 
-/* What is cut off at the begin of the result. Sizes of the result that are given say it, and auto_pad which
- * end has the odd element. */
+/* Finds how much is cut off at the begin of the result: given sizes of the result determine it, and auto_pad
+ * says which end has the odd element. */
 static void find_border(const cleave_node_view_t *node, cuda_window_t *window) {
   const char *mode = cleave_view_string(node, "auto_pad", "NOTSET");
   bool is_given = strncmp(mode, "SAME", 4) == 0 || listed(node, "output_shape", 0, -1) >= 0;

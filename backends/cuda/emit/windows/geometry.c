@@ -57,7 +57,7 @@ static cleave_status_t find_last(cuda_plan_t *plan, const cuda_geometry_t *self,
   return cuda_layout_write_last(plan, self->y, self->dtype, y, &pointers[2].slot);
 }
 
-/* Of backward convolutions whoever calls has seen to it. */
+/* Callers of backward convolutions have seen to it. */
 static cleave_status_t need_plain(cuda_plan_t *plan, const cuda_geometry_t *self) {
   if (self->direction != CUDA_DIRECTION_FORWARD) {
     return CLEAVE_OK;

@@ -18,7 +18,7 @@ typedef struct cuda_window {
   int64_t after[CUDA_MAX_AXES];
 } cuda_window_t;
 
-/* Of a node that slides windows of `sizes` over x, an element of y for each place. */
+/* The window of a node that slides windows of `sizes` over x, an element of y for each place. */
 CLEAVE_MUST_USE cleave_status_t cuda_window_between(cuda_plan_t *plan, const cleave_node_view_t *node,
                                                     const cleave_tensor_view_t *x,
                                                     const cleave_tensor_view_t *y, const int64_t *sizes,
