@@ -23,7 +23,8 @@
     }                                                                                \
   }
 
-/* The same for integers whose bounds are numbers of S: bounds first, so that loops have no branches. */
+/* Converts to integers whose bounds are numbers of S: it takes the bounds first, so that loops have no
+ * branches. */
 #define TO_SHORT(S, value, T, MINIMUM, MAXIMUM)              \
   ((T)(int32_t)((value) != (value)                           \
                     ? (S)0                                   \

@@ -11,9 +11,9 @@ enum { KERNEL_PLAIN, KERNEL_AVX2, KERNEL_AVX512 };
  * AVX-512 is F, BW, DQ and VL. */
 int kernel_instructions(int limit);
 
-/* What the environment allows, which is read once: CLEAVE_INSTRUCTIONS=plain or =avx2, in letters of any
- * case; anything else allows all. With it a processor computes the same bits as one that has no more, and
- * tests reach the loops for it. */
+/* The instructions that the environment allows, which is read once: CLEAVE_INSTRUCTIONS=plain or =avx2, in
+ * letters of any case; anything else allows all. With it a processor computes the same bits as one that has
+ * no more, and tests reach the loops for it. */
 int kernel_instructions_allowed(void);
 
 /* Does software gain by fetching what it reads next from memory? Not on AMD's Zen 3 and 4, whose

@@ -73,7 +73,7 @@ const kernel_op_info_t *kernel_op_info(kernel_op_t op);
 /* The operator of this name; KERNEL_OP_COUNT: there is none. */
 kernel_op_t kernel_op_find(const char *name);
 
-/* What stands for the operator if fewer digits will do (option fast_math): often itself. */
+/* The operator in its place if fewer digits will do (option fast_math): often itself. */
 kernel_op_t kernel_op_fast(kernel_op_t op);
 
 typedef struct kernel_value {
@@ -140,7 +140,7 @@ const kernel_value_t *kernel_program_join_of(const kernel_program_t *program, ui
 CLEAVE_MUST_USE cleave_status_t kernel_program_constant(kernel_program_t *program, cleave_dtype_t dtype,
                                                         const void *element, uint32_t *out_value,
                                                         cleave_message_t *message);
-/* As the operator Cast of ONNX; to F16 and BF16 gives the float32 nearest to the input among those. */
+/* Does what ONNX's Cast does; to F16 and BF16 it gives the float32 nearest to the input among those. */
 CLEAVE_MUST_USE cleave_status_t kernel_program_cast(kernel_program_t *program, cleave_dtype_t dtype,
                                                     uint32_t value, uint32_t *out_value,
                                                     cleave_message_t *message);
@@ -166,7 +166,7 @@ static inline cleave_dtype_t kernel_compute_dtype(cleave_dtype_t dtype) {
   return dtype == CLEAVE_DTYPE_F16 || dtype == CLEAVE_DTYPE_BF16 ? CLEAVE_DTYPE_F32 : dtype;
 }
 
-/* The same program over a space in another order: axis k of the new one is axis axes[k] of the old one, or a
+/* Puts the axes of the space into another order: axis k of the new one is axis axes[k] of the old one, or a
  * part of it. Each old axis occurs at least once, its outer parts before its inner ones; axes of inputs
  * follow in the order of the space. Fails on programs with reductions or with loads of several inputs. */
 CLEAVE_MUST_USE cleave_status_t kernel_program_relay(kernel_program_t *program, int32_t rank,

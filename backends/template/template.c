@@ -38,7 +38,7 @@ static cleave_status_t refuse(cleave_message_t *reason, cleave_reason_code_t cod
   return CLEAVE_ERROR_UNSUPPORTED;
 }
 
-/* What computes a node; LOAD: nothing does. */
+/* The step that computes a node; LOAD: none does. */
 static step_kind_t kind_of(const cleave_node_view_t *node) {
   return cleave_view_text_equal(node->op, "Add")        ? ADD
          : cleave_view_text_equal(node->op, "Relu")     ? RELU

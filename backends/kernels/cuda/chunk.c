@@ -100,7 +100,7 @@ static bool is_any_joined(const generator_t *generator) {
   return false;
 }
 
-/* Where an input begins for the row. */
+/* Writes where each input begins for the row. */
 void cuda_write_bases(generator_t *generator) {
   bool is_any = false;
   for (uint32_t k = 0; k < generator->program->input_count; k++) {
@@ -192,7 +192,7 @@ static void write_chunk_loads(generator_t *generator) {
   }
 }
 
-/* Where an output is for the row: outputs are dense. */
+/* Writes the address of an output for the row: outputs are dense. */
 static const char *out_of(const generator_t *generator, uint32_t output, char *out, size_t size) {
   snprintf(out, size,
            generator->variant->threads > 0 ? "args.out%u + (offset)row * args.length" : "args.out%u",
@@ -385,7 +385,7 @@ static void write_lane_values(generator_t *generator) {
   }
 }
 
-/* What the phase does with the chunk that begins at i. */
+/* Writes what the phase does with the chunk that begins at i. */
 void cuda_write_chunk(generator_t *generator) {
   char to[64];
   write_strided_offsets(generator);

@@ -50,7 +50,7 @@ static const expressions_t all[KERNEL_OP_COUNT] = {
 #include "kernels/operators.inc"
 };
 
-/* What stands for a name of an expression. */
+/* A text that stands for a name of an expression. */
 typedef struct substitution {
   const char *name;
   const char *text;
@@ -300,7 +300,7 @@ static void write_part(cuda_writer_t *writer, const cuda_reduction_t *reduction,
   substitute(writer, expression, substitutions, 5);
 }
 
-/* As its accumulator. */
+/* Writes it as a value of the accumulator's type. */
 static void write_accumulated(cuda_writer_t *writer, const cuda_reduction_t *reduction,
                               const char *expression, const char *a, const char *x, const char *n) {
   cuda_write(writer, "(%s)(", reduction->type);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the files that write a kernel share: text.c its rows and phases, chunk.c what a thread does with a
- * chunk. */
+/* The files that write a kernel share this: text.c writes its rows and phases, chunk.c what a thread does
+ * with a chunk. */
 #ifndef CLEAVE_KERNELS_CUDA_GENERATOR_H
 #define CLEAVE_KERNELS_CUDA_GENERATOR_H
 
@@ -77,13 +77,13 @@ static inline bool stores(const generator_t *generator, uint32_t output, kernel_
          generator->phases.ready[generator->program->outputs[output].value] == generator->phase;
 }
 
-/* Where each input begins for the row. */
+/* Writes where each input begins for the row. */
 void cuda_write_bases(generator_t *generator);
 
 /* The address that offsets along the row count from, into `out`. */
 const char *cuda_base_of(const generator_t *generator, uint32_t input, char *out, size_t size);
 
-/* What the phase does with the chunk that begins at i. */
+/* Writes what the phase does with the chunk that begins at i. */
 void cuda_write_chunk(generator_t *generator);
 
 /* The value of an output as it is stored in place of `element`, on top of what is there if it adds. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a kernel is made of, besides its program: which values are wanted, and by which phase of a row. A
+ * The parts of a kernel besides its program: which values are wanted, and by which phase of a row. A
  * phase ends where reductions need all of their row; the next one begins with values per row.
  */
 #ifndef CLEAVE_KERNELS_CUDA_PHASES_H

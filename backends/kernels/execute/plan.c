@@ -29,8 +29,8 @@ static bool is_source(const kernel_value_t *value) {
   return value->op == KERNEL_LOAD || value->op == KERNEL_CONSTANT;
 }
 
-/* What only a step per tile can hold: neither a constant nor a value that lies somewhere over the whole row.
- */
+/* Does only a step per tile hold the value? It is then neither a constant nor a value that lies somewhere
+ * over the whole row. */
 static bool has_slot(const planner_t *planner, uint32_t value) {
   return planner->program->values[value].op != KERNEL_CONSTANT &&
          planner->plan->kept[value] == KERNEL_NO_SLOT;
@@ -57,7 +57,7 @@ static void find_reductions(planner_t *planner) {
   }
 }
 
-/* What the value is computed of: at most three, in `operands`. */
+/* Lists the values that the value is computed from: at most three, in `operands`. */
 static uint32_t read_operands(const planner_t *planner, uint32_t v, uint32_t *operands) {
   const kernel_value_t *value = &planner->program->values[v];
   uint32_t count = kernel_op_info(value->op)->operand_count;
@@ -173,7 +173,7 @@ static void add_step(planner_t *planner, kernel_step_kind_t kind, uint32_t value
       (kernel_step_t){.kind = kind, .value = value, .slot = KERNEL_NO_SLOT, .output = output};
 }
 
-/* What a step per tile reads is brought before it: inputs, and values per row. */
+/* Brings inputs and values per row before the step per tile that reads them. */
 static void add_operand(planner_t *planner, uint32_t value, uint32_t phase) {
   const kernel_value_t *operand = &planner->program->values[value];
   if ((operand->op != KERNEL_LOAD && !operand->per_row) || planner->loaded[value] == phase + 1) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What planning decides about a program: the steps of each phase, and where each value lies during a tile. A
- * phase ends where a reduction has seen all of its row; values per row come first in the next one.
+ * The decisions of planning about a program: the steps of each phase, and where each value lies during a
+ * tile. A phase ends where a reduction has seen all of its row; values per row come first in the next one.
  */
 #ifndef CLEAVE_KERNELS_PLAN_H
 #define CLEAVE_KERNELS_PLAN_H

@@ -122,7 +122,7 @@ static void emit(chains_t *chains, uint32_t step) {
   chains->is_done[step] = true;
 }
 
-/* What the links read comes before all of them. */
+/* Emits what the links read before all of them. */
 static void emit_chain(chains_t *chains) {
   uint32_t operands[3];
   for (uint32_t k = 0; k < chains->link_count; k++) {

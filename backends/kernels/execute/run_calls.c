@@ -21,7 +21,7 @@ typedef enum call_kind {
   CALL_STEP
 } call_kind_t;
 
-/* Where a row has something: `move` bytes from row to row, or, in memory of the worker, from row to row of a
+/* A place of each row: `move` bytes from row to row, or, in memory of the worker, from row to row of a
  * batch. */
 typedef struct pointer {
   unsigned char *first;
@@ -119,7 +119,7 @@ static int64_t rows_left(const kernel_worker_t *worker, int64_t row, int64_t str
   return left;
 }
 
-/* What lies in memory of the worker goes back with each batch. */
+/* Pointers into memory of the worker go back with each batch. */
 static pointer_t make_pointer(const rows_t *rows, unsigned char *first, int64_t move) {
   const kernel_worker_t *worker = rows->worker;
   uintptr_t address = (uintptr_t)first;

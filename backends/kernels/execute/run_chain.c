@@ -31,8 +31,8 @@ static bool is_slot(const kernel_worker_t *worker, kernel_cell_t cell) {
   return at >= first && at < first + (size_t)worker->plan->slot_count * KERNEL_SLOT_BYTES;
 }
 
-/* The same for links that are made once. A single element that a step brings anew for each row is not for
- * them. */
+/* Reads an operand for links that are made once. A single element that a step brings anew for each row cannot
+ * be one. */
 static operand_t read_made(builder_t *builder, uint32_t value) {
   const kernel_worker_t *worker = builder->worker;
   kernel_op_t op = worker->plan->program.values[value].op;

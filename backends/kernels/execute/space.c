@@ -100,7 +100,7 @@ static bool is_joined(const kernel_program_t *program, int32_t axis) {
   return false;
 }
 
-/* Where parts lie along an axis that becomes the last merged one. */
+/* Finds where parts lie along an axis that becomes the last merged one. */
 static void place_parts(const kernel_program_t *program, const kernel_tensor_t *inputs, int32_t axis,
                         kernel_space_t *space) {
   for (uint32_t v = 0; v < program->value_count; v++) {

@@ -47,7 +47,7 @@ typedef struct kernel_worker {
   uint32_t fetched;  /* how many of them have their share */
 } kernel_worker_t;
 
-/* Where elements of a load lie: `count` of them, one run. */
+/* The place of `count` elements of a load, in one run. */
 typedef struct kernel_place {
   uint32_t input;
   int64_t offset; /* of the first, in elements of the input */
@@ -78,9 +78,9 @@ void kernel_worker_apply(kernel_worker_t *worker, const kernel_step_t *step, boo
 /* The chain that begins with this step. */
 void kernel_worker_chain(kernel_worker_t *worker, const kernel_step_t *first);
 
-/* The same without running it: links for the row that cells show, each with the bytes by which it moves to
- * the next row, and what goes through them. `moves` has these bytes per value, and gets those of what the
- * chain makes. False: there are no such links. */
+/* Makes the chain without running it: links for the row that cells show, each with the bytes by which it
+ * moves to the next row, and what goes through them. `moves` has these bytes per value, and gets those of
+ * what the chain makes. False: there are no such links. */
 CLEAVE_MUST_USE bool kernel_worker_make_chain(kernel_worker_t *worker, const kernel_step_t *first,
                                               int64_t *moves, kernel_link_t *links, uint32_t *out_count,
                                               kernel_chain_run_t *out_run);

@@ -16,7 +16,7 @@ enum {
   KERNEL_WHOLE_CHAINS = 5,
 };
 
-/* What the operands of an operator are: the result before (ACC), a tile in memory, or one element. */
+/* The operands of an operator: the result before (ACC), a tile in memory, or one element. */
 typedef enum kernel_form {
   KERNEL_FORM_ACC_TILE,
   KERNEL_FORM_TILE_ACC,

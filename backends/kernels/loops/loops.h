@@ -33,8 +33,7 @@ typedef struct kernel_reduce {
   void (*row)(const void *x, void *out, int64_t count);
 } kernel_reduce_t;
 
-/* The same of what is left of float32 elements when `about` is taken from each. NULL: there are no such
- * loops. */
+/* A reduction of float32 elements after `about` is subtracted from each. NULL: there are no such loops. */
 typedef struct kernel_reduce_about {
   void (*step)(void *lanes, const float *x, float about, int64_t count);
   void (*row)(const float *x, float about, float *out, int64_t count);

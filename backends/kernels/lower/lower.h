@@ -39,7 +39,7 @@ typedef struct kernel_lowered {
   uint32_t outputs[KERNEL_MAX_TENSORS];    /* per output: value that others read */
 } kernel_lowered_t;
 
-/* What all kernels of a region share. It is made once, so that a kernel costs what its own nodes cost,
+/* All kernels of a region share this. It is made once, so that a kernel costs what its own nodes cost,
  * whatever the size of the region. Its memory is that of the arena; for one thread at a time. */
 typedef struct kernel_lowerer kernel_lowerer_t;
 

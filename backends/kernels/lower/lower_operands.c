@@ -69,7 +69,7 @@ static cleave_status_t add_part(lowering_t *lowering, const cleave_node_view_t *
   return add_input(lowering, source, &view, axes, out_input);
 }
 
-/* What a Concat joins, as one load. */
+/* Loads what a Concat joins as one value. */
 static cleave_status_t load_joined(lowering_t *lowering, const cleave_node_view_t *node,
                                    uint32_t *out_value) {
   const cleave_value_view_t *result = cleave_view_output(lowering->region, node, 0);

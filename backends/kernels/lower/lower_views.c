@@ -87,7 +87,7 @@ static cleave_status_t view_expand(const viewing_t *viewing) {
   return CLEAVE_OK;
 }
 
-/* The same elements in the same order: dense, or with axes of one element more or fewer. */
+/* Views the same elements in the same order: dense ones, or with axes of one element more or fewer. */
 static cleave_status_t view_reshape(const viewing_t *viewing) {
   const kernel_view_t from = *viewing->view;
   const cleave_tensor_view_t *result = viewing->result;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the files that turn nodes into programs share (lowering.c): lower.c has the walk and pointwise
+ * The files that turn nodes into programs share this (lowering.c): lower.c has the walk and pointwise
  * operators, lower_rows.c operators that reduce rows.
  */
 #ifndef CLEAVE_KERNELS_LOWERING_H
@@ -73,7 +73,7 @@ CLEAVE_MUST_USE cleave_status_t kernel_lower_rows(lowering_t *lowering, const cl
 CLEAVE_MUST_USE cleave_status_t kernel_lower_operand(lowering_t *lowering, const cleave_node_view_t *node,
                                                      uint32_t index, uint32_t *out_value);
 
-/* The same of a vector that lies along one axis of the space; it comes from outside of the region. */
+/* A vector along one axis of the space as a value of the program; it comes from outside of the region. */
 CLEAVE_MUST_USE cleave_status_t kernel_lower_vector(lowering_t *lowering, const cleave_node_view_t *node,
                                                     uint32_t index, int32_t axis, uint32_t *out_value);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the kernels for AVX-512 do to a result before it is stored. */
+/* The kernels for AVX-512 apply this to a result before it is stored. */
 #ifndef CLEAVE_KERNELS_ACTIVATION_H
 #define CLEAVE_KERNELS_ACTIVATION_H
 

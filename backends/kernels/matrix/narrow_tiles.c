@@ -27,7 +27,7 @@ TILE_INLINE vector_t fraction(words_t words, const int index, const int bits) {
   return (vector_t)((words & mask) | one);
 }
 
-/* What is subtracted per x from sums of products with fractions: 1 + zero point / 2^b. */
+/* Loads what is subtracted per x from sums of products with fractions: 1 + zero point / 2^b. */
 TILE_INLINE void load_zeros(const kernel_narrow_t *narrow, const kernel_narrow_panel_t *panel, int64_t block,
                             const int bits, vector_t out[2]) {
   const float unit = 1.0F / (float)(1 << bits);

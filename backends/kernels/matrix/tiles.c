@@ -7,7 +7,7 @@
 
 #include "kernels/matrix/vectors.h"
 
-/* Where a tile lies, and which part of the depth it adds. */
+/* The place of a tile, and the part of the depth that it adds. */
 typedef struct tile {
   const kernel_matrix_t *matrix;
   const float *x;

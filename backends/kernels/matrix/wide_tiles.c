@@ -46,7 +46,7 @@ TILE_INLINE void add(vector_t sums[ROWS][2], const float *const *x, int64_t k, c
   }
 }
 
-/* What the next tile adds to. */
+/* Fetches what the next tile adds to. */
 TILE_INLINE void ask_for_sum(const kernel_wide_t *wide, const tile_t *tile, const int rows,
                              const int panels) {
   for (int r = 0; r < rows && tile->sum != NULL; r++) {
@@ -56,8 +56,9 @@ TILE_INLINE void ask_for_sum(const kernel_wide_t *wide, const tile_t *tile, cons
   }
 }
 
-/* What is read after a block of the depth: its rows `next` elements further on, and this tile's share of the
- * next panels' weights, which may come from memory: all tiles of a panel take about as long as they do. */
+/* Fetches what is read after a block of the depth: its rows `next` elements further on, and this tile's share
+ * of the next panels' weights, which may come from memory: all tiles of a panel take about as long as they
+ * do. */
 TILE_INLINE void ask_for_more(const kernel_wide_t *wide, const tile_t *tile, const float *const *x,
                               int64_t next, const float *weights, const int rows, const int panels) {
 #pragma GCC unroll 14

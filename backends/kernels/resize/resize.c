@@ -118,7 +118,7 @@ void kernel_resize_table(const kernel_resize_rule_t *rule, const kernel_resize_a
       }
       continue;
     }
-    // What lies far outside counts as the edge, whatever the distance.
+    // Places far outside count as the edge, whatever the distance.
     double limit = (double)axis->in + 4;
     x = x > -4 ? (x < limit ? x : limit) : -4;
     interpolate(rule, axis, x, taps, to, weight);

@@ -37,7 +37,7 @@ typedef enum kernel_resize_policy {
   KERNEL_RESIZE_NOT_SMALLER
 } kernel_resize_policy_t;
 
-/* What the attributes of a node say. */
+/* The attributes of a node. */
 typedef struct kernel_resize_rule {
   kernel_resize_mode_t mode;
   kernel_resize_coordinates_t coordinates;

@@ -198,7 +198,7 @@ static void write_title(const kernel_lowered_t *lowered, char *out_title) {
   }
 }
 
-/* As on a device whose memory is aligned; NULL, and why, if there is no such kernel. */
+/* Makes the text for a device whose memory is aligned; NULL, and why, if there is no such kernel. */
 static char *make_cuda_text(const kernel_lowered_t *lowered, cleave_message_t *message) {
   enum { ALIGNED = 256 };
   kernel_tensor_t inputs[KERNEL_MAX_TENSORS];

@@ -16,14 +16,15 @@ typedef struct kernel_texts kernel_texts_t;
 kernel_texts_t *kernel_texts_create(void);
 void kernel_texts_destroy(kernel_texts_t *texts);
 
-/* What to keep: "0" nothing more, "1" texts, "cuda" programs as the CUDA text that they would have too. */
+/* Sets what is kept: "0" nothing more, "1" texts, "cuda" programs also as the CUDA text that they would have.
+ */
 CLEAVE_MUST_USE cleave_status_t kernel_texts_hint(kernel_texts_t *texts, const char *value,
                                                   cleave_message_t *message);
 
 /* A text whose comments begin with `comment`, and what it computes, which is printable ASCII. Does nothing
  * unless texts are kept. */
 void kernel_texts_add(kernel_texts_t *texts, const char *comment, const char *title, const char *text);
-/* Likewise a program as kernel_lower has made it. */
+/* Adds a program as kernel_lower has made it. */
 void kernel_texts_add_lowered(kernel_texts_t *texts, const kernel_lowered_t *lowered);
 /* All of them, in order; "" if there are none. */
 const char *kernel_texts_read(kernel_texts_t *texts);
