@@ -187,7 +187,7 @@ static inline int32_t nearest(float quotient, float low, float high, float zero)
     }                                                                                                        \
   }
 
-// Zero points of a stretch, which gets shorter where there are none.
+// Zero points of a stretch. Without any it gets zeros, of which there are 256, and may become shorter.
 static const void *zeros_of(const quantize_t *c, stretch_t *part) {
   static const uint8_t none[256];
   if (c->zero_point != NULL) {

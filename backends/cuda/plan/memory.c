@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of a plan: memory. The workspace is shared out by lifetimes. Slots are placed from the largest to
 // the smallest, each at the lowest offset where it meets none of those placed that live at the same time;
-// that is close to the least that any order can need. Where very many live together, looking at all pairs
+// that is close to the least that any order can need. If very many live together, looking at all pairs
 // would take too long: then steps are walked in order, and each slot takes the lowest free range.
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Text that grows. Where memory runs out it stays as it is, and says so at the end. */
+/* Text that grows. If memory runs out, it stays as it is, and says so at the end. */
 #ifndef CLEAVE_KERNELS_CUDA_WRITER_H
 #define CLEAVE_KERNELS_CUDA_WRITER_H
 

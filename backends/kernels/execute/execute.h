@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Programs on the CPU. The space is cut into tiles that stay in the first cache; each step of the program is
- * one loop over a tile. Where there are reductions, a thread has whole rows; what later steps of a row read
+ * one loop over a tile. If there are reductions, a thread has whole rows; what later steps of a row read
  * again is kept in scratch memory. Tiles depend on sizes alone, so that results are the same for any number
  * of threads.
  */

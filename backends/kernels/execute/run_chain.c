@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running a chain over a tile: links are made of its steps with the addresses of the tile. Where a group has
+// Runs a chain over a tile: links are made of its steps with the addresses of the tile. If a group has
 // several rows and a link takes a value per row, the chain goes row by row.
 #include <string.h>
 

@@ -92,7 +92,7 @@ static bool touches_transpose(const onednn_plan_t *plan, const onednn_kernel_t *
 }
 
 // Groups of 8 channels are computed in blocks of 8, so that images in blocks of 16 are copied before each of
-// them and after. With channels last nothing is: RegNetY-400MF takes 0.81 of the time. Where there are
+// them and after. With channels last nothing is: RegNetY-400MF takes 0.81 of the time. If there are
 // smaller groups, as in ResNeXt-50, the copies are worth it.
 static bool has_groups_of_8_alone(const onednn_plan_t *plan) {
   uint32_t eights = 0;

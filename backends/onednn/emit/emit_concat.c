@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Concat. Where its inputs have been written to their places nothing is left to do; inputs that are strided
+// Concat. If its inputs have been written to their places, nothing is left to do; inputs that are strided
 // views are copied straight to theirs; the rest takes all inputs in the layout that most of their bytes have.
 #include "onednn/emit/emit.h"
 

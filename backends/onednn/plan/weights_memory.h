@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Where constants end up: in slabs, which programs share. While compiling, a constant goes to the slab at
+ * Constants end up in slabs, which programs share. While compiling, a constant goes to the slab at
  * hand as soon as it is made; at the end, slabs of other programs that this one hardly uses are given up
  * again for copies, so that no program keeps much more alive than it reads.
  */

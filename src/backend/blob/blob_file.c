@@ -165,7 +165,7 @@ cleave_status_t cleave_blob_read(const char *path, const cleave_blob_reading_t *
   blob = (cleave_blob_t){.memory = mapped, .size = (size_t)size};
 #ifdef MADV_HUGEPAGE
   if (size >= LARGE_PAGE) {
-    (void)madvise(mapped, (size_t)size, MADV_HUGEPAGE); /* where it has to be read from the disk */
+    (void)madvise(mapped, (size_t)size, MADV_HUGEPAGE); /* helps if it is read from the disk */
   }
 #endif
   CLEAVE_TRY_CLEANUP(check_file(path, descriptor, reading, &blob, error));

@@ -25,7 +25,7 @@ CLEAVE_STATUS cleave_library_check_file(const char *path, cleave_error_t *error)
 
 /* Digest of the code and constants that are loaded from the same file as `function`: the same on every
  * machine and in every process that has loaded this build of it. The linker's own digest (its build ID)
- * stands for them where there is one, so that they need not be read. Zeros if it is not found. */
+ * stands for them if there is one, so that they need not be read. Zeros if it is not found. */
 cleave_digest_t cleave_library_digest(void (*function)(void));
 
 /* The digest of a file that this process has not loaded. Zeros if it cannot be read, or is not such a file.

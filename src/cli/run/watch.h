@@ -7,8 +7,8 @@
 
 #include "cli/common/job.h"
 
-/* Partitions and compiles the job. Where its rule files do not let that happen, prints why and waits until
- * one of them is saved, and so on. *out_interrupted: the program was interrupted before it came to an end. */
+/* Partitions and compiles the job. If its rule files prevent that, prints why and waits until one of them is
+ * saved, and so on. *out_interrupted: the program was interrupted before it came to an end. */
 CLEAVE_STATUS cleave_run_watch_prepare(cleave_job_t *job, bool json, bool *out_interrupted,
                                        cleave_error_t *error);
 

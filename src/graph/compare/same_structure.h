@@ -6,9 +6,9 @@
 
 #include "graph/graph.h"
 
-/* By id: the same live nodes with the same operators, attributes and inputs, the same values with the same
- * types, producers and constness, the same graph inputs and outputs. Names do not count, nor what constants
- * contain. Where they differ, the first difference is appended to `text` (may be NULL): "node 'fc' has
+/* Compares by id: the same live nodes with the same operators, attributes and inputs, the same values with
+ * the same types, producers and constness, the same graph inputs and outputs. Names do not count, nor what
+ * constants contain. If they differ, the first difference is appended to `text` (may be NULL): "node 'fc' has
  * another attribute 'axis'". */
 bool cleave_graph_has_structure_of(const cleave_graph_t *graph, const cleave_graph_t *other,
                                    cleave_text_t *text);

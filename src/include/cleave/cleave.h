@@ -23,7 +23,7 @@
  * cleave_engine_device_t. What is between cleave and libraries has versions of its own: cleave/backend.h.
  *
  * A context holds what models share: backends, with the libraries that were loaded and their settings,
- * and the log. Whatever is made of a model is of the model's context. Where a function takes a context, NULL
+ * and the log. Whatever is made of a model is of the model's context. If a function takes a context, NULL
  * is the process's own, which is there from the start and for good. examples/embed/tour.c shows all of it.
  * Long file: one interface, in the order in which it is used.
  */
@@ -265,7 +265,7 @@ typedef struct cleave_backward_region {
 const cleave_backward_region_t *cleave_model_backward(const cleave_model_t *model, uint32_t *out_count);
 
 /* The inputs of a plan, which are those of its sessions: the model's, in their order, and after them what
- * rules (a `pass`) added. Where none did, they are the model's. Outputs keep their number and order. */
+ * rules (a `pass`) added. If none did, they are the model's. Outputs keep their number and order. */
 uint32_t cleave_plan_input_count(const cleave_plan_t *plan);
 /* The port points into the plan. CLEAVE_ERROR_INVALID_ARGUMENT beyond the last. */
 CLEAVE_MUST_USE cleave_status_t cleave_plan_input(const cleave_plan_t *plan, uint32_t index,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where gradients flow. Forward from the values to differentiate by, backward from the loss; what both reach
-// counts. Values of integers and booleans stop both, and so do operators whose rule says so.
+// Gradients flow through what is reached both forward from the values to differentiate by and backward from
+// the loss. Values of integers and booleans stop both, and so do operators whose rule says so.
 #include "partition/gradient/flow.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Labels that occur twice. For each such label, one walk over the pattern computes two sets per part, with
 // the parts of that label as bits: the labelled parts in it or before it, and those on the way to its own
-// output. Where two sets meet in one match, two parts that cannot be the same node or value are a clash.
+// output. If two sets meet in one match, two parts that cannot be the same node or value are a clash.
 
 #include "partition/pattern/pattern_labels.h"
 

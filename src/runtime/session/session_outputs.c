@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outputs in the user's memory. Where the block of an output can lie there, the views of the steps that write
-// and read it are made to show that memory, and nothing is copied; elsewhere the session copies or adds when
-// the steps are done. Which outputs can is decided anew whenever the user says something else.
+// Outputs in the user's memory. If the block of an output can lie there, the views of the steps that write
+// and read it show that memory, and nothing is copied; otherwise the session copies or adds when the steps
+// are done. It decides again whenever the user sets an output.
 #include <string.h>
 
 #include "cleave/half.h"

@@ -33,7 +33,7 @@ int cleave_rounding_digits(const cleave_plan_region_t *regions, size_t count);
 
 /* Compares `actual` with `expected`, both for output `index` of the graph: with a few units in the last place
  * of the largest values, and only if that is not enough with what rounding does, which is measured once.
- * Where numbers are quantized, 8-bit integers may be the next ones, and what comes of that is measured, too;
+ * If numbers are quantized, 8-bit integers may be the next ones, and what comes of that is measured, too;
  * all other integers are compared exactly. */
 CLEAVE_STATUS cleave_rounding_check(cleave_rounding_t *rounding, size_t index,
                                     const cleave_tensor_view_t *actual, const cleave_tensor_t *expected,

@@ -7,13 +7,13 @@
 #include "tools/verify/verify.h"
 
 /* Appends an item for every graph rule that changed something. Values that later rules or folding took away
- * are not compared: what replaced them is, with the value of the source at their place. Where a pass added
+ * are not compared: what replaced them is, with the value of the source at their place. If a pass added
  * inputs, the items are SKIPPED. */
 CLEAVE_STATUS cleave_verify_rewrites(const cleave_plan_t *plan, const cleave_verify_options_t *options,
                                      cleave_verify_report_t *report, cleave_error_t *error);
 
-/* rewrite_parts.c: What a rewrite took and what it put in its place, as two graphs that can run beside each
- * other. */
+/* rewrite_parts.c: the nodes that a rewrite took, and those that it put in their place, as two graphs that
+ * can run beside each other. */
 
 /* A value, and what stands for it after the rules. */
 typedef struct cleave_value_pair {
