@@ -392,6 +392,7 @@ UNIT_TEST(a_program_that_never_waits_is_held_up) {
 }
 
 UNIT_TEST(short_memory_is_an_error_and_no_leak) {
+  int failures = 0;
   for (int64_t countdown = 0; countdown < 300; countdown += 1 + countdown / 20) {
     (void)cleave_memory_fail_after(countdown);
     cleave_imperative_t *imperative = NULL;
@@ -406,10 +407,14 @@ UNIT_TEST(short_memory_is_an_error_and_no_leak) {
       status = cleave_array_call(imperative, "Relu", &x, 1, NULL, 0, &y, 1, NULL);
     }
     (void)cleave_memory_fail_after(-1);
+    ck_assert(status == CLEAVE_OK || status == CLEAVE_ERROR_OUT_OF_MEMORY);
+    ck_assert((y != NULL) == (status == CLEAVE_OK));
+    failures += status != CLEAVE_OK;
     cleave_array_release(x);
     cleave_array_release(y);
     cleave_imperative_destroy(imperative);
   }
+  ck_assert_int_gt(failures, 20);
 }
 
 UNIT_SUITE("arrays")
