@@ -128,7 +128,7 @@ for kind in txt json dot onnx; do
 done
 check "runs what it wrote" 0 'then median' "$program" run plan.onnx --repeat 1
 check "writes opset 17" 0 'opset 17' sh -c "'$program' partition tiny.lua --rules rules.lua -o old.onnx --opset 17 && '$program' inspect old.onnx"
-check "knows its extensions" 1 'expected .txt, .json, .dot or .onnx' "$program" partition tiny.lua --rules rules.lua -o plan.png
+check "knows its extensions" 1 'expected a name that ends in .txt, .json, .dot or .onnx' "$program" partition tiny.lua --rules rules.lua -o plan.png
 check "prints JSON" 0 '"partition_ms"' "$program" partition tiny.lua --rules rules.lua --json
 check "reports boundaries" 0 "out *ops *Softmax *1 *1 *24 B *not in 'ops'" "$program" partition tiny.lua --rules rules.lua --report
 check "asks what if" 0 'Softmax *1 *0 *1 *24 B' "$program" partition tiny.lua --rules rules.lua --report
