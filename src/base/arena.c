@@ -104,7 +104,7 @@ void cleave_arena_join(cleave_arena_t *arena, cleave_arena_t *from) {
     *from = (cleave_arena_t){0};
     return;
   }
-  // Behind the oldest block, so that the newest is still the one that is being filled.
+  // It goes behind the oldest block, so that the newest is still the one that is being filled.
   cleave_arena_block_t *oldest = arena->blocks;
   while (oldest->older != NULL) {
     oldest = oldest->older;

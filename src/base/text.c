@@ -92,7 +92,7 @@ void cleave_text_show_from(cleave_text_t *text, size_t from) {
   cleave_free(raw);
 }
 
-/* In characters; escape sequences of styles take no room. */
+/* The width in characters; escape sequences of styles take no room. */
 static size_t width_of(const char *cell, size_t length) {
   size_t width = 0;
   bool is_escape = false;

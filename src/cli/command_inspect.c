@@ -51,7 +51,7 @@ static size_t value_bytes(const cleave_graph_t *graph, cleave_value_t value, boo
   return *out_known ? bytes : 0;
 }
 
-/* Neither a size nor an expression of sizes. */
+/* Is anything of its type neither a size nor an expression of sizes? */
 static bool has_unknown(const cleave_value_record_t *record) {
   bool is_unknown = record->dtype == CLEAVE_DTYPE_UNKNOWN || record->rank < 0;
   for (int32_t d = 0; !is_unknown && d < record->rank; d++) {
@@ -210,7 +210,7 @@ static void print_operators(const cleave_inspection_t *inspection) {
   cleave_output_table(&rows, "lrrr");
 }
 
-/* Who brings the operators that are not ONNX's. */
+/* Prints which libraries bring the operators that are not ONNX's. */
 static void print_libraries(const cleave_inspection_t *inspection) {
   bool is_first = true;
   for (size_t k = 0; k < inspection->operators.count; k++) {

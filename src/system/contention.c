@@ -161,7 +161,7 @@ static void grow_calm(judge_t *judge, uint64_t window) {
   }
 }
 
-/* After long enough a calm: whether several threads would be as calm as the one that ran alone. */
+/* Would several threads be as calm as the one that ran alone? Only asked after long enough a calm. */
 static bool may_return(judge_t *judge) {
   uint64_t idle;
   int32_t processors;

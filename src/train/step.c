@@ -118,7 +118,7 @@ static uint32_t input_of(const cleave_graph_t *graph, cleave_value_t value) {
   return CLEAVE_INDEX_NONE;
 }
 
-/* Who made gradients of regions. */
+/* Reports who made gradients of regions. */
 static cleave_status_t report_backward(cleave_trainer_t *trainer, const cleave_model_t *model,
                                        cleave_error_t *error) {
   uint32_t count = 0;

@@ -45,7 +45,7 @@ static size_t check_scratch(const worker_t *worker, bool *out_behind) {
              : cleave_area_check(&scratch->part, scratch->data - scratch->part.lead, out_behind);
 }
 
-/* At the end of the scratch memory, so that what is beyond it is noticed. */
+/* The workspace lies at the end of the scratch memory, so that accesses beyond it are noticed. */
 static void *workspace_of(const worker_t *worker, const worker_program_t *program) {
   size_t bytes = (program->workspace_bytes + 63) / 64 * 64;
   return worker->scratch.data == NULL

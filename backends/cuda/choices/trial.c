@@ -166,7 +166,8 @@ static cuda_graph_exec_t capture(const trial_t *trial, uint32_t index) {
   return exec;
 }
 
-/* Who cannot be captured would keep its program from being a graph: out, unless all are like that. */
+/* A candidate that cannot be captured would keep its program from being a graph: it is left out, unless all
+ * are like that. */
 static void capture_all(trial_t *trial) {
   bool has_graphs = false;
   for (uint32_t k = 0; k < trial->count; k++) {
@@ -179,7 +180,7 @@ static void capture_all(trial_t *trial) {
   }
 }
 
-/* In turn, because clocks go up and down. */
+/* Times the candidates in turn, because clocks go up and down. */
 static void compare(trial_t *trial) {
   double total = 0.0;
   for (int round = 0; round < ROUNDS && (round < MIN_ROUNDS || total < ENOUGH); round++) {

@@ -115,7 +115,7 @@ typedef struct order {
   cuda_key_t image;
 } order_t;
 
-/* From disk, if it loads; otherwise by NVRTC. */
+/* Makes the kernel from disk, if it loads; otherwise by NVRTC. */
 static cleave_status_t make(cuda_compiler_t *compiler, const order_t *order, kernel_t *kernel,
                             cleave_message_t *message) {
   const architecture_t *architecture = order->architecture;

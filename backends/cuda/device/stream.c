@@ -104,7 +104,7 @@ void cuda_stream_deliver(cuda_stream_state_t *stream, uint64_t reads) {
   }
 }
 
-/* In the context of the device. */
+/* The device's context is current. */
 static cleave_status_t finish(cuda_state_t *state, cuda_stream_state_t *stream, cleave_message_t *message) {
   CUDA_TRY(cuda_check(state, state->libraries.driver.stream_wait(stream->stream),
                       "finish the work on the device", message));

@@ -100,7 +100,7 @@ CLEAVE_MUST_USE cleave_status_t cuda_layout_write_last(cuda_plan_t *plan, uint32
                                                        const int64_t *dims, uint32_t *out_slot);
 /* From here on the slot has its elements in their own order. */
 CLEAVE_MUST_USE cleave_status_t cuda_layout_need(cuda_plan_t *plan, uint32_t slot);
-/* All inputs of a node. */
+/* Does so for all inputs of a node. */
 CLEAVE_MUST_USE cleave_status_t cuda_layout_need_inputs(cuda_plan_t *plan, const cleave_node_view_t *node);
 /* cuda_plan_program in the order in which the inputs lie. The program may become another one. */
 CLEAVE_MUST_USE cleave_status_t cuda_emit_program(cuda_plan_t *plan, cuda_program_call_t *call);
@@ -169,7 +169,7 @@ CLEAVE_MUST_USE cleave_status_t cuda_emit_whole_convolution(cuda_plan_t *plan, c
  */
 typedef cleave_status_t (*cuda_unbiased_t)(cuda_plan_t *plan, const cleave_node_view_t *node, uint32_t w,
                                            uint32_t to);
-/* With a bias of each channel, input 2 of the node, if it is there. */
+/* Emits the node with a bias of each channel, which is its input 2, if it is there. */
 CLEAVE_MUST_USE cleave_status_t cuda_emit_biased(cuda_plan_t *plan, const cleave_node_view_t *node,
                                                  cuda_unbiased_t emit);
 

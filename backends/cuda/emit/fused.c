@@ -188,7 +188,7 @@ static bool is_alike(const cleave_tensor_view_t *x, const cleave_tensor_view_t *
   return is;
 }
 
-/* With a bias, or none: what the library adds to the convolution in the same call. */
+/* Finds what the library adds to the convolution, with a bias or none, in the same call. */
 static cuda_epilogue_t find_whole(fused_t *self, uint32_t bias) {
   cuda_epilogue_t epilogue = {.bias = bias, .residual = CUDA_NO_SLOT};
   const cleave_node_view_t *next = find_next(self);

@@ -54,7 +54,7 @@ static cleave_status_t prepare(cuda_plan_t *plan, walk_t *walk, kernel_arena_t *
   return CLEAVE_OK;
 }
 
-/* From the last node on, so that edges are in the order of their readers. */
+/* Goes from the last node on, so that edges are in the order of their readers. */
 static void find_edges(walk_t *walk) {
   const cleave_region_view_t *region = walk->region;
   uint32_t count = 0;

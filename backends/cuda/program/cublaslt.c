@@ -182,7 +182,7 @@ static bool check(void *context, const cuda_choice_t *choice) {
          found.state == 0 && found.workspace_bytes <= choice->workspace_bytes;
 }
 
-/* From the first element to behind the last one. */
+/* The bytes from the first element to behind the last one. */
 static int64_t bytes_of(const cuda_product_t *product, int operand) {
   bool is_turned = operand < 2 && product->transposes[operand];
   int64_t rows = operand == 1 ? product->inner : product->rows;

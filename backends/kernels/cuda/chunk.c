@@ -321,7 +321,7 @@ static void write_lane_reductions(generator_t *generator) {
   }
 }
 
-/* From one element to the next, through the ends of axes. */
+/* Writes the step from one element to the next, through the ends of axes. */
 static void write_advance(generator_t *generator) {
   int32_t begin = first_inner(generator);
   int32_t last = generator->variant->rank - 1;

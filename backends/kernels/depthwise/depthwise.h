@@ -13,7 +13,7 @@
 
 enum { KERNEL_DEPTHWISE_PANEL = 16 };
 
-/* In blocks of 16 channels, or channels last. In elements. */
+/* An image in blocks of 16 channels, or with channels last. Distances are in elements. */
 typedef struct kernel_depthwise_image {
   int64_t height;
   int64_t width;

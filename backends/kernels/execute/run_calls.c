@@ -396,7 +396,7 @@ static void run_batch(const rows_t *rows, int64_t count) {
   }
 }
 
-/* From the row that has just been computed to the next one. Calls that are steps have to know. */
+/* Moves on from the row that has just been computed to the next one, and tells calls that are steps. */
 static void move_on(rows_t *rows) {
   kernel_worker_t *worker = rows->worker;
   rows->row++;

@@ -55,7 +55,7 @@ typedef struct kernel_place {
   int64_t count;
 } kernel_place_t;
 
-/* From the element with these coordinates on, to the end of the last axis, or of the part. */
+/* The place from the element with these coordinates to the end of the last axis, or of the part. */
 kernel_place_t kernel_worker_place(const kernel_worker_t *worker, const kernel_value_t *load,
                                    const int64_t *at);
 

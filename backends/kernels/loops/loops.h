@@ -42,7 +42,7 @@ typedef struct kernel_reduce_about {
 typedef struct kernel_loops {
   const char *name;
   kernel_unary_t unary[KERNEL_OP_COUNT][KERNEL_DTYPE_COUNT];
-  /* By which operand is a single element: neither, x, y. */
+  /* The last index says which operand is a single element: neither, x, y. */
   kernel_binary_t binary[KERNEL_OP_COUNT][KERNEL_DTYPE_COUNT][3];
   kernel_reduce_t reduce[KERNEL_OP_COUNT][KERNEL_DTYPE_COUNT];
   kernel_reduce_about_t reduce_about[KERNEL_OP_COUNT];

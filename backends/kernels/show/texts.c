@@ -132,7 +132,7 @@ static void forget_repeated(kernel_texts_t *texts) {
   texts->count = kept;
 }
 
-/* In order of their first titles again. */
+/* Puts texts into the order of their first titles again. */
 static void group_texts(kernel_texts_t *texts) {
   for (size_t begin = 0, end = 0; begin < texts->count; begin = end) {
     size_t first = begin;

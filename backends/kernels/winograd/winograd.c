@@ -64,7 +64,7 @@ int64_t kernel_winograd_units(const kernel_winograd_cut_t *cut) {
   return cut->blocks * cut->parts;
 }
 
-// From one point to the next, of tiles and of products.
+// The distances from one point to the next, of tiles and of products.
 static int64_t tiles_apart(const kernel_winograd_t *winograd, const kernel_winograd_cut_t *cut) {
   return cut->tiles * winograd->inputs + GAP;
 }

@@ -122,8 +122,8 @@ static cleave_status_t prepare(onednn_plan_t *plan, const onednn_kernel_t *kerne
   return CLEAVE_OK;
 }
 
-// In the type that the kernel computes in, with the result in the type that it is stored in. oneDNN's best
-// code is for channels last; left alone it leaves that layout, and comes back, for some sums.
+// Fits it in the type that the kernel computes in, with the result in the type that it is stored in. oneDNN's
+// best code is for channels last, but for some sums it would choose another layout, and reorder back.
 static cleave_status_t fit_low(onednn_plan_t *plan, onednn_request_t *request, convolution_context_t *context,
                                onednn_fitted_t *fitted) {
   dnnl_data_type_t type = onednn_plan_computes(plan);
@@ -143,7 +143,7 @@ static cleave_status_t fit_low(onednn_plan_t *plan, onednn_request_t *request, c
   return CLEAVE_OK;
 }
 
-// In the form that tuning has chosen; declined if there is none.
+// Fits it in the form that tuning has chosen; declined if there is none.
 static cleave_status_t fit_form(onednn_plan_t *plan, const onednn_kernel_t *kernel, onednn_request_t *request,
                                 convolution_context_t *context, onednn_fitted_t *fitted) {
   const onednn_form_t form = onednn_plan_form(plan);

@@ -22,7 +22,7 @@ static bool is_one_pixel(const onednn_window_t *window) {
   return is_one;
 }
 
-// In blocks of 16 channels, or channels last; the pixels of an image follow each other.
+// Is it in blocks of 16 channels, or channels last, with pixels of an image that follow each other?
 static bool is_known_order(const onednn_layout_t *layout) {
   onednn_shape_t shape = onednn_layout_shape(layout);
   onednn_layout_t blocked = onednn_layout_blocked(&shape);

@@ -72,7 +72,7 @@ bool onednn_layout_like(const onednn_layout_t *layout, const onednn_shape_t *sha
 /* Shape `from` in front of which ones are put until it has `rank` dimensions (at most CLEAVE_MAX_RANK). */
 onednn_shape_t onednn_shape_pad(const onednn_shape_t *from, int32_t rank);
 
-/* With neighbours merged that all operands treat alike, and without ones. */
+/* Merges neighbours that all operands treat alike, and removes ones. */
 onednn_shape_t onednn_shape_collapse(const onednn_shape_t *shape, const onednn_shape_t *operands,
                                      uint32_t count);
 

@@ -172,7 +172,7 @@ static cleave_status_t run_few_rows(onednn_plan_t *plan, const onednn_kernel_t *
                            kernel->node, kernel->output);
 }
 
-// By tiles of our own, for which weights are packed as [N, 1, K].
+// Multiplies by tiles of our own, for which weights are packed as [N, 1, K].
 static cleave_status_t run_matrix(onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                   const onednn_product_t *product, const onednn_folding_t *folding,
                                   const product_context_t *context) {

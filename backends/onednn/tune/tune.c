@@ -70,7 +70,7 @@ static bool asks(const cleave_region_view_t *region) {
   return tune != NULL && tune->kind == CLEAVE_ATTRIBUTE_INT && tune->i != 0;
 }
 
-// Under the lock; takes the tuning over.
+// Takes the tuning over. The lock is held.
 static cleave_status_t remember(onednn_tunings_t *tunings, uint64_t region, onednn_tuning_t *tuning,
                                 cleave_message_t *message) {
   known_t *known = tuning == NULL ? NULL : malloc(sizeof(*known));
@@ -100,7 +100,7 @@ static onednn_tuning_t *copy_of(const onednn_tuning_t *tuning) {
   return copy;
 }
 
-// Under the lock: where nothing is known of the region yet.
+// Tunes a region of which nothing is known yet. The lock is held.
 static cleave_status_t make(onednn_tunings_t *tunings, const onednn_base_t *base, const onednn_image_t *image,
                             const cleave_region_view_t *region, int32_t threads, cleave_message_t *message) {
   onednn_tuning_t *tuning = NULL;

@@ -9,7 +9,7 @@
 #include "onednn/library/form.h"
 #include "onednn/weights/image.h"
 
-/* For an image; borrows the tuning. */
+/* The tuning as content of an image, which borrows it. */
 onednn_packed_t onednn_tuning_packed(const onednn_tuning_t *tuning);
 
 /* The tuning in an image, which may be NULL; or NULL if it has none, or one that makes no sense. */

@@ -59,7 +59,7 @@ bool cleave_blob_seen_find(const char *path, const cleave_blob_seen_t *seen) {
   return is_same;
 }
 
-/* In a file of the folder that gets its name when it is whole. */
+/* Writes a temporary file of the folder, which gets its name when it is whole. */
 static bool write_as(const char *name, const char *temporary, const cleave_blob_seen_t *seen) {
   int descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (descriptor < 0) {

@@ -43,7 +43,7 @@ void cleave_area_mark(const cleave_area_part_t *part, unsigned char *pages) {
   memset(pages + end, CLEAVE_AREA_MARK, part->span - end);
 }
 
-/* From the first mark that is gone in [from, to) to the last. */
+/* Returns how many bytes lie from the first mark that is gone in [from, to) to the last. */
 static size_t check_marks(const unsigned char *pages, size_t from, size_t to) {
   while (from < to && pages[from] == CLEAVE_AREA_MARK) {
     from++;

@@ -113,7 +113,7 @@ void cleave_device_release(cleave_device_t *device) {
       link = &(*link)->next;
     }
     *link = device->next;
-    /* Under the lock: whoever asks for the device next makes it anew, and allocates. */
+    /* The lock is held, because the next one who asks for the device makes it anew, and allocates. */
     if (device->functions.release_all != NULL) {
       device->functions.release_all(device->handle->state, device->number);
     }

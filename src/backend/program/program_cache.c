@@ -249,7 +249,7 @@ static cleave_program_t **find_chain(cleave_program_cache_t *cache, uint64_t has
   return &cache->buckets[hash % BUCKETS];
 }
 
-/* Under the lock. A reference for the caller, or NULL. */
+/* Finds the program, with a reference for the caller, or NULL. The lock is held. */
 static cleave_program_t *find(cleave_program_cache_t *cache, const cleave_program_request_t *request) {
   cleave_program_t *program = *find_chain(cache, request->view->region.hash);
   while (program != NULL && !cleave_program_fits(program, request)) {

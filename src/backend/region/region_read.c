@@ -174,7 +174,7 @@ static cleave_status_t get_attributes(cleave_json_reader_t *reader, const json_t
   return status == CLEAVE_OK ? kept : status;
 }
 
-/* In any order, each name once. */
+/* Attributes come in any order, but each name only once. */
 static cleave_status_t check_names(cleave_json_reader_t *reader, const cleave_node_view_t *node) {
   uint32_t count = node->attribute_count;
   const char **names = cleave_allocate((size_t)count + 1, sizeof *names);

@@ -66,7 +66,7 @@ cleave_status_t cleave_context_create(const cleave_context_options_t *options, c
   return CLEAVE_OK;
 }
 
-/* In the reverse order in which they came; nothing of them is in use. */
+/* Ends backends in the reverse order of their coming; nothing of them is in use. */
 static void end_backends(cleave_context_t *context) {
   while (context->entries.count > 0) {
     cleave_registry_entry_t *entry = context->entries.items[--context->entries.count];

@@ -72,7 +72,7 @@ static cleave_status_t fail(work_t *work, const char *function, cleave_status_t 
   return cleave_library_rule_fail(&work->rule, work->use, function, status, message, error);
 }
 
-/* After a function that cannot fail, and says no if it does. */
+/* A function that cannot fail says no if its process is lost: fails if that is so. */
 static cleave_status_t check_lost(work_t *work, const char *function, cleave_error_t *error) {
   cleave_message_t message = {.text = ""};
   return work->rule.library->isolate == NULL || work->is_over ||

@@ -21,7 +21,7 @@ bool cleave_common_has_backend(const char *name);
 /* Does what the common options say, once a command line is parsed: loads, then configures; --device also sets
  * the command's --backend. The exit status; an error is printed. */
 int cleave_common_apply(const cleave_arguments_t *arguments);
-/* From here on, or no longer: information that --log leaves out is shown as progress on a terminal. */
+/* Sets whether information that --log leaves out is shown as progress on a terminal from here on. */
 void cleave_common_progress(bool shows);
 /* From here on --script-time counts, as it did from cleave_common_apply. */
 void cleave_common_start_script_time(void);

@@ -55,7 +55,7 @@ CLEAVE_STATUS cleave_run_stages_gather(cleave_run_stages_t *stages, const cleave
 void cleave_run_stages_print(const cleave_run_stages_t *stages);
 json_t *cleave_run_stages_json(const cleave_run_stages_t *stages);
 
-/* Before the job is: its session is of a model that the stage has. */
+/* Must come before the job's end, because its session is of a model that the stage has. */
 void cleave_run_stages_deinit(cleave_run_stages_t *stages, cleave_job_t *job);
 
 /* requests.c: `cleave run --requests N --concurrency K`: N runs of the model for K clients. Sessions share

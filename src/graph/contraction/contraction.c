@@ -446,7 +446,7 @@ cleave_status_t cleave_contraction_contract_levels(cleave_contraction_t *c, cons
     cleave_free(sorted);
     return cleave_error_out_of_memory(error);
   }
-  // By level, within one in the old order.
+  // Sorts by level, and keeps the old order within each.
   for (uint32_t g = c->order.after[n]; g != n; g = c->order.after[g]) {
     starts[levels[g] + 1]++;
   }

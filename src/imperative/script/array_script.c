@@ -67,7 +67,7 @@ static cleave_status_t open_program(program_t *program, const cleave_array_scrip
   return cleave_script_call(program->script, open_globals, program, ENDLESS, error);
 }
 
-/* Also after open_program failed. */
+/* To be called also after open_program failed. */
 static void close_program(program_t *program) {
   array_script_t *own = &program->own;
   cleave_script_destroy(program->script); /* its arrays are released with it */

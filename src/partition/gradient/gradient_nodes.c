@@ -53,7 +53,7 @@ static cleave_status_t find_value(const resolving_t *resolving, const char *attr
   return fail(resolving, attribute, name, "is no value of the graph", error);
 }
 
-/* In the place of each value that a list names: the node's input, from `first` on. */
+/* Puts the node's inputs, from `first` on, in the place of the values that a list names. */
 static cleave_status_t place_inputs(resolving_t *resolving, const char *attribute,
                                     const cleave_attribute_t *names, uint32_t first, cleave_error_t *error) {
   static const char *const REPEATED = "is named twice";

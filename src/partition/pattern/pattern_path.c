@@ -114,7 +114,7 @@ static void descend(finder_t *finder, uint32_t index, uint32_t output, const bef
   finder->depth--;
 }
 
-/* From every operator that the member can begin with. */
+/* Descends from every operator that the member can begin with. */
 static void descend_first(finder_t *finder, uint32_t index) {
   const cleave_pattern_node_t *node = &finder->pattern->nodes[index];
   switch (node->kind) {

@@ -382,9 +382,9 @@ CLEAVE_STATUS cleave_session_run_dynamic(cleave_session_t *session, cleave_step_
 
 /* ---- processors that are taken (session_single.c) ---- */
 
-/* Before the steps of a run: chooses all threads or one. The time, if processors are taken, else 0. */
+/* Chooses all threads or one before the steps of a run. Returns the time if processors are taken, else 0. */
 uint64_t cleave_session_choose_threads(cleave_session_t *session);
-/* After the steps of a run that began at `start` and succeeded. `repeat` runs them once more. */
+/* Judges the steps of a run that began at `start` and succeeded. `repeat` runs them once more. */
 void cleave_session_judge_threads(cleave_session_t *session, uint64_t start,
                                   cleave_status_t (*repeat)(cleave_session_t *session));
 

@@ -210,7 +210,7 @@ static cleave_status_t open_constants(job_t *job, cleave_error_t *error) {
 
 // ---- models ----
 
-/* By input, what the model or one that it was made of was bound to; NULL if none was. */
+/* Collects, by input, what the model or one that it was made of was bound to; NULL if none was. */
 static void collect_bound(const cleave_model_t *model, const cleave_tensor_view_t **inputs, size_t count) {
   for (; model->origin != NULL; model = model->origin) {
     for (size_t k = 0; k < model->bound_count && k < count; k++) {

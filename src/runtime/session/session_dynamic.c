@@ -434,7 +434,7 @@ static cleave_status_t prepare_workspace(dynamic_call_t *call, const cleave_prog
   return CLEAVE_OK;
 }
 
-/* From the program's outputs to the slots. */
+/* Moves the program's outputs to the slots. */
 static cleave_status_t take_outputs(const dynamic_call_t *call, cleave_error_t *error) {
   cleave_session_t *session = call->session;
   const cleave_step_t *step = call->step;

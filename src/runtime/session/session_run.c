@@ -147,7 +147,7 @@ static cleave_status_t run_waits(cleave_session_t *session, const cleave_step_t 
   return CLEAVE_OK;
 }
 
-/* Behind a step that was put on a stream. A program that other sessions may run is waited for here. */
+/* Completes a step that was put on a stream. It waits for a program that other sessions may run. */
 static cleave_status_t finish_put(cleave_session_t *session, cleave_step_t *step, cleave_message_t *message) {
   cleave_target_t *target = &session->targets.items[step->target];
   bool is_shared = step->program != NULL && step->program->cache != NULL;

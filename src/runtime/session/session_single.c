@@ -14,7 +14,7 @@
 /* Runs until programs for one thread are compiled, and between two looks at the way that is not taken. */
 enum { RUNS_UNTIL_TRIED = 4, RUNS_UNTIL_LOOK = 64 };
 
-/* And how long those runs take together at least: processors that are taken for a moment are not worth it. */
+/* Those runs must take so long together, because processors that are taken for a moment are not worth it. */
 static const uint64_t time_until_tried = 20000000;
 
 /* Longer runs have pieces of work that are long enough for two threads. */

@@ -114,7 +114,7 @@ static cleave_status_t add_rule(building_t *building, const cleave_named_rule_t 
   return CLEAVE_OK;
 }
 
-/* At most `count`: libraries may be loaded meanwhile. */
+/* Adds at most `count` rules, because libraries may be loaded meanwhile. */
 static cleave_status_t add_rules(building_t *building, uint32_t count, cleave_error_t *error) {
   cleave_rules_t *rules = building->rules;
   cleave_named_rule_t named;

@@ -8,7 +8,7 @@
 
 #include "script/sandbox/host.h"
 
-/* Under which a copy holds the script's own metatable. Scripts can neither name it nor come across it. */
+/* A copy holds the script's own metatable under this key. Scripts can neither name it nor come across it. */
 static const char ORIGINAL_KEY = 'o';
 
 void cleave_sandbox_set_original(lua_State *state) {

@@ -334,7 +334,7 @@ cleanup:
   return status;
 }
 
-/* With nothing but the last places of the largest values. */
+/* Compares, and allows only for the last places of the largest values. */
 static cleave_status_t check_strictly(const cleave_tensor_t *values, int low,
                                       const cleave_tensor_view_t *actual, const cleave_tensor_t *expected,
                                       cleave_check_result_t *out_result, cleave_error_t *error) {

@@ -122,7 +122,7 @@ static cleave_status_t draw_inputs(const trial_t *trial, const part_t *part, uin
   return status == CLEAVE_ERROR_OUT_OF_MEMORY ? cleave_error_out_of_memory(error) : CLEAVE_OK;
 }
 
-/* With what rounding does in one of the graphs, which makes `value` of the inputs. */
+/* Compares, and allows for rounding in one of the graphs, which makes `value` of the inputs. */
 static cleave_status_t compare_by(const trial_t *trial, const cleave_graph_t *graph, cleave_tensor_t *value,
                                   const draw_t *draw, cleave_check_result_t *out_result,
                                   cleave_error_t *error) {

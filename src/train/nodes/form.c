@@ -23,7 +23,7 @@ static bool is_op(const cleave_graph_t *graph, cleave_node_t node, cleave_op_id_
   return op != NULL && op->id == (uint16_t)id;
 }
 
-/* In the place of a BatchNormalization, one in the other mode. */
+/* Replaces a BatchNormalization by one in the other mode. */
 static cleave_status_t replace_norm(cleave_editor_t *editor, cleave_node_t node, bool trains,
                                     cleave_node_t *out_node, cleave_error_t *error) {
   cleave_graph_t *graph = editor->graph;

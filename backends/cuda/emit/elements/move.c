@@ -31,7 +31,7 @@ static void remove_axis(cuda_move_t *move, int32_t axis) {
   move->rank--;
 }
 
-/* In order of the strides of the result, without axes of size 1, merged. */
+/* Removes axes of size 1, and merges neighbours. */
 static void simplify(cuda_move_t *move) {
   for (int32_t d = move->rank - 1; d >= 0; d--) {
     if (move->dims[d] == 1) {

@@ -303,7 +303,7 @@ static int64_t kept_of(int64_t size, int64_t before, int64_t after) {
   return kept < 0 ? 0 : kept;
 }
 
-/* From the tensor itself, by a kernel. */
+/* Pads with elements of the tensor itself, by a kernel. */
 static cleave_status_t pad_from_itself(cuda_plan_t *plan, const cleave_node_view_t *node, int mode,
                                        const int64_t *before, const int64_t *after) {
   const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
@@ -337,7 +337,7 @@ static cleave_status_t pad_from_itself(cuda_plan_t *plan, const cleave_node_view
   return cuda_plan_kernel(plan, &call);
 }
 
-/* With a constant, or zeros: the value everywhere, then the tensor inside. */
+/* Pads with a constant, or zeros: writes the value everywhere, then the tensor inside. */
 static cleave_status_t pad_with(cuda_plan_t *plan, const cleave_node_view_t *node, const void *element,
                                 const int64_t *before, const int64_t *after) {
   const cleave_tensor_view_t *x = cuda_input(plan, node, 0);

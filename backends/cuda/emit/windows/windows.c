@@ -100,7 +100,7 @@ static cleave_status_t check_pool(cuda_plan_t *plan, const cleave_node_view_t *n
   return CLEAVE_OK;
 }
 
-/* With what a largest element begins. */
+/* The value that a search for a largest element begins with. */
 static const char *lowest_of(cleave_dtype_t dtype) {
   return dtype == CLEAVE_DTYPE_I8 ? "-128" : dtype == CLEAVE_DTYPE_U8 ? "0" : "__int_as_float(0xff800000)";
 }
