@@ -48,14 +48,15 @@ passed=0
 failed=0
 export CTEST_OUTPUT_ON_FAILURE=1 OMP_WAIT_POLICY=passive
 
-# Adds up what a run of ctest says: the checks inside Check programs, other tests as one each.
+# Adds up what a run of ctest says: the checks inside Check programs, other tests as one each, skipped ones as none.
 count() {
   counts=$(awk '
     /^Checks: |: Checks: / { gsub(/,/, ""); for (i = 1; i < NF; i++) { if ($i == "Checks:") c = $(i + 1);
                              if ($i == "Failures:") f = $(i + 1); if ($i == "Errors:") e = $(i + 1) }
                              checks += c - f - e; bad += f + e; seen = 1; next }
-    /^Test Passed\.$/      { if (!seen) checks++; seen = 0 }
-    /^Test Failed\.$/      { if (!seen || !(f + e)) bad++; seen = 0; f = e = 0 }
+    /^skipped: /           { skipped = 1 }
+    /^Test Passed\.$/      { if (!seen && !skipped) checks++; seen = skipped = 0 }
+    /^Test Failed\.$/      { if (!seen || !(f + e)) bad++; seen = skipped = f = e = 0 }
     END { print checks + 0, bad + 0 }' "$1")
   passed=$((passed + ${counts% *}))
   failed=$((failed + ${counts#* }))
