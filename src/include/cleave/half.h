@@ -27,7 +27,8 @@ static inline uint32_t cleave_float_to_bits(float value) {
 
 static inline float cleave_half_to_float(uint16_t half) {
   uint32_t magnitude = (uint32_t)(half & 0x7fffu) << 13;
-  uint32_t bits = cleave_float_to_bits(cleave_bits_to_float(magnitude) * 0x1p112f);
+  uint32_t bits = cleave_float_to_bits(cleave_bits_to_float(magnitude) *
+                                       5192296858534827628530496329220096.0f); /* 2^112 */
   bits = magnitude >= 0x0f800000u ? magnitude | 0x7f800000u : bits;
   return cleave_bits_to_float(bits | (uint32_t)(half & 0x8000u) << 16);
 }

@@ -135,6 +135,21 @@ CLEAVE_STATUS cleave_rewrite_queue_note_loss(cleave_rewriter_t *rewriter, const 
                                              const cleave_rewrite_candidate_t *candidate,
                                              cleave_error_t *error);
 
+/* ---- rewrite_match.c ---- */
+
+/* Takes a match in hand: fills rewriter->nodes, labels, hashes and outputs. To be released, also if it fails.
+ */
+CLEAVE_STATUS cleave_rewrite_hold(cleave_rewriter_t *rewriter, const cleave_match_t *match,
+                                  cleave_error_t *error);
+void cleave_rewrite_release(cleave_rewriter_t *rewriter, const cleave_match_t *match);
+/* Is the node one of the match in hand? */
+static inline bool cleave_rewrite_is_inside(const cleave_rewriter_t *rewriter, cleave_node_t node) {
+  return cleave_node_exists(node) && rewriter->local.items[node.index] != CLEAVE_INDEX_NONE;
+}
+/* Logs the sizes and constants that the pattern read to find the match. */
+CLEAVE_STATUS cleave_rewrite_note_reads(const cleave_rewriter_t *rewriter, const cleave_match_t *match,
+                                        cleave_error_t *error);
+
 /* ---- rewrite_apply.c ---- */
 
 /* Replaces a match by its substitute. *out_applied is false if `where` or `replace` leave it as it is; the

@@ -151,8 +151,7 @@ const cleave_handle_field_t cleave_node_handle_fields[] = {
     {"outputs", push_outputs, "cleave.ports", "as inputs"},
     {"attrs", push_attributes, "cleave.attributes",
      "by name; those that are not written have their defaults; pairs has what is written, as has a new node "
-     "that "
-     "gets them: g.Cast(x, node.attrs)"},
+     "that gets them: g.Cast(x, node.attrs)"},
     {"attr", push_attr, "fun(self: cleave.node, name: string): any", "an attribute by name"},
     {"users", push_users, "cleave.node[]", "that read an output, each once"},
     {"flops", push_flops, "number?", "to compute; nil: a size is not known"},

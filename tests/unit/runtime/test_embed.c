@@ -415,13 +415,13 @@ static void change_all(int size) {
   cleave_tensor_view_t view = {.size = sizeof view, .dtype = CLEAVE_DTYPE_F32, .data = &nine};
   ck_assert_int_eq((int)cleave_model_constant_count(model), size);
   for (int k = 0; k < size; k++) {
-    cleave_port_t port = {0};
+    cleave_port_t port = {.size = sizeof port};
     unit_ok(cleave_model_constant(model, (uint32_t)k, &port, e));
     names[k] = port.name;
     views[k] = &view;
   }
   unit_ok(cleave_model_set_constants(model, names, views, (size_t)size, &changed, e));
-  cleave_port_t port = {0};
+  cleave_port_t port = {.size = sizeof port};
   unit_ok(cleave_model_constant(changed, (uint32_t)size - 1, &port, e));
   ck_assert_str_eq(port.name, names[size - 1]);
   ck_assert_float_eq(*(const float *)port.tensor.data, nine);
