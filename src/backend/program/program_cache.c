@@ -190,15 +190,15 @@ static cleave_status_t check_made(const cleave_program_t *program, cleave_messag
   if (is_made && (info->inplace_count == 0 || info->inplace != NULL)) {
     return CLEAVE_OK;
   }
-  if (program->program != NULL) {
-    program->handle->backend->unload(program->program);
-  }
   if (is_made) {
     (void)snprintf(message->text, sizeof message->text,
                    "the backend's program has %u pairs in place, expected a list of them, found NULL",
                    (unsigned)info->inplace_count);
   } else {
     (void)snprintf(message->text, sizeof message->text, "the backend made no program and gave no reason");
+  }
+  if (program->program != NULL) { /* only now: the description is the program's */
+    program->handle->backend->unload(program->program);
   }
   return CLEAVE_ERROR_BACKEND;
 }

@@ -49,7 +49,7 @@ cleave_status_t cleave_model_list_constants(cleave_model_t *model, cleave_error_
   for (uint32_t k = 0; k < cleave_graph_value_bound(graph); k++) {
     count += is_listed(graph, k);
   }
-  model->constants = cleave_arena_allocate(&model->arena, count, sizeof *model->constants);
+  model->constants = cleave_allocate(count, sizeof *model->constants);
   CLEAVE_TRY_MEMORY(model->constants, error);
   for (uint32_t k = 0; k < cleave_graph_value_bound(graph); k++) {
     if (is_listed(graph, k)) {
@@ -304,6 +304,7 @@ void cleave_model_release(cleave_model_t *model) {
   cleave_model_release(model->origin);
   cleave_model_release(model->texts);
   cleave_context_release(model->context);
+  cleave_free(model->constants);
   cleave_arena_deinit(&model->arena);
   cleave_free(model->backward);
   cleave_free(model);
