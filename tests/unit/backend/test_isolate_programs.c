@@ -2,6 +2,7 @@
 // Executors and compiled regions as bytes of isolated libraries: the same values and the same blobs as in
 // this process, and what becomes of libraries that misbehave in them.
 #include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "backend/library/library.h"
@@ -11,6 +12,7 @@
 #include "library_case.h"
 #include "partition/plan/plan.h"
 #include "unit.h"
+#include "view_builder.h"
 
 #define PROGRAMS ISOLATE_HOSTILE("bad_programs")
 #define OPERATORS ISOLATE_HOSTILE("bad_operators")
@@ -131,6 +133,58 @@ UNIT_TEST(executors_have_their_constants_and_cpu_takes_over_with_them) {
     cleave_model_release(model);
     isolate_case_unload("mirror");
   }
+  isolate_case_check_no_children();
+}
+
+/* ---- shapes of runs ---- */
+
+/* One run of Relu over `count` elements that count up from -count/2, whose output the program makes. */
+static void run_relu_of(view_program_t *program, int64_t count) {
+  float *data = malloc((size_t)count * sizeof *data);
+  for (int64_t k = 0; k < count; k++) {
+    data[k] = (float)(k - count / 2);
+  }
+  view_program_input(program, 0, 1, &count, data);
+  program->output_dims[0][0] = -1;
+  program->outputs[0].data = NULL;
+  if (view_program_run(program) != CLEAVE_OK) {
+    ck_abort_msg("%s", program->message.text);
+  }
+  ck_assert_int_eq(program->outputs[0].dims[0], count);
+  const float *found = program->outputs[0].data;
+  for (int64_t k = 0; k < count; k++) {
+    ck_assert_float_eq(found[k], data[k] > 0.0f ? data[k] : 0.0f);
+  }
+  free(data);
+}
+
+/* A run that is refused for its output has told the shape of its input already. */
+UNIT_TEST(a_run_after_a_refused_one_has_memory_of_its_own_size) {
+  enum { MANY = 20000 };
+  isolate_case_load(ISOLATE_ACCELERATOR("mirror"), ISOLATE_APART, NULL);
+  const cleave_backend_handle_t *handle = NULL;
+  unit_ok(cleave_registry_find(NULL, "mirror", &handle, e));
+  view_builder_t *b = view_builder_create();
+  const int64_t open = -1;
+  uint32_t x = view_builder_value(b, CLEAVE_DTYPE_F32, 1, &open);
+  uint32_t y = view_builder_value(b, CLEAVE_DTYPE_F32, 1, &open);
+  view_builder_node(b, "Relu", 1, &x, 1, &y);
+  view_builder_output(b, y);
+  view_program_t program;
+  ck_assert_int_eq(view_program_create(&program, handle->backend, handle->state, view_builder_region(b), 1),
+                   CLEAVE_OK);
+  run_relu_of(&program, 2);
+  float *many = calloc(MANY, sizeof *many);
+  view_program_input(&program, 0, 1, (int64_t[]){MANY}, many);
+  program.outputs[0].dtype = CLEAVE_DTYPE_F64;
+  ck_assert_int_eq(view_program_run(&program), CLEAVE_ERROR_SHAPE);
+  program.outputs[0].dtype = CLEAVE_DTYPE_F32;
+  run_relu_of(&program, MANY);
+  run_relu_of(&program, 3);
+  free(many);
+  view_program_destroy(&program);
+  view_builder_destroy(b);
+  isolate_case_unload("mirror");
   isolate_case_check_no_children();
 }
 
