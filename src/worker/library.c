@@ -133,6 +133,7 @@ cleave_status_t worker_initialise(worker_t *worker, cleave_wire_in_t *in, cleave
   return CLEAVE_OK;
 }
 
+/* The library stays mapped until the process ends, since threads of its own may still run in it. */
 cleave_status_t worker_close(worker_t *worker, cleave_wire_in_t *in, cleave_message_t *message) {
   (void)in;
   (void)message;
@@ -141,7 +142,6 @@ cleave_status_t worker_close(worker_t *worker, cleave_wire_in_t *in, cleave_mess
   if (worker->is_initialised && worker->table.destroy != NULL) {
     worker->table.destroy(worker->state);
   }
-  cleave_library_close(&worker->library);
   worker_constants_deinit(&worker->constants);
   worker_scratch_free(&worker->scratch);
   cleave_array_free(&worker->programs);

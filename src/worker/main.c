@@ -82,6 +82,7 @@ int main(int argc, char **argv) {
     return EXIT_WRONG_START;
   }
   worker_fault_install(record);
+  worker_log_through(&worker);
   while (worker_serve(&worker)) {
   }
   return 0;

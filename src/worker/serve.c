@@ -66,7 +66,6 @@ static void serve(worker_t *worker) {
 
 bool worker_serve(worker_t *worker) {
   worker->serve = serve;
-  worker_log_through(worker);
   if (cleave_channel_receive(&worker->channel, &worker->request) != CLEAVE_FRAME_OK) {
     worker_end();
   }

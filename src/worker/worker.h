@@ -178,7 +178,7 @@ bool worker_serve(worker_t *worker);
 _Noreturn void worker_end(void);
 /* Sends a frame; ends the process if that fails. */
 void worker_send(worker_t *worker, uint32_t kind, const cleave_wire_out_t *frame);
-/* Sets the worker that worker_log sends through. */
+/* Sets the worker that worker_log sends through; once, before there are other threads that log. */
 void worker_log_through(worker_t *worker);
 /* A line for the log of the program that embeds cleave; from any thread. `host` may be NULL. */
 void worker_log(const cleave_host_t *host, int32_t level, const char *line);
