@@ -62,9 +62,8 @@ static int fail_unknown(const char *name) {
   return CLEAVE_EXIT_USAGE;
 }
 
-/* Where a command is at work that nothing but itself may end: not in processes that libraries fork. 0:
- * nowhere.
- */
+/* The process in which a command is at work that nothing but itself may end; 0: none. Processes that
+ * libraries fork are others. */
 static pid_t working_process;
 
 /* Whoever looks at the exit status is to know that a library ended the command half-way. */

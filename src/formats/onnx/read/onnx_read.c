@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From bytes to a graph: records, functions and branches in the place of the nodes that call them, the graph.
+/* From bytes to a graph: parses records, puts functions and branches in the place of their nodes, and builds.
  */
 #include "formats/onnx/onnx.h"
 
