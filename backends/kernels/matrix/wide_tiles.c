@@ -18,17 +18,69 @@ typedef struct tile {
   int to;
 } tile_t;
 
-TILE_INLINE vector_t sum_of(const kernel_wide_t *wide, const tile_t *tile, int r, int p, bool is_last) {
-  vector_t sum = all(0);
-  if (tile->bias != NULL) {
-    const float *bias = tile->bias + (ptrdiff_t)p * BLOCK;
-    sum = is_last ? load_some(bias, tile->width) : load(bias);
+TILE_INLINE vector_t bias_of(const tile_t *tile, int p, bool is_whole) {
+  if (tile->bias == NULL) {
+    return all(0);
   }
+  const float *bias = tile->bias + (ptrdiff_t)p * BLOCK;
+  return is_whole ? load(bias) : load_some(bias, tile->width);
+}
+
+TILE_INLINE vector_t sum_of(const kernel_wide_t *wide, const tile_t *tile, int r, int p, bool is_whole) {
+  vector_t sum = bias_of(tile, p, is_whole);
   if (tile->sum != NULL) {
     const float *from = tile->sum + r * wide->y_row + p * wide->y_panel;
-    sum += is_last ? load_some(from, tile->width) : load(from);
+    sum += is_whole ? load(from) : load_some(from, tile->width);
   }
   return sum;
+}
+
+/* What all rows begin with. What is decided once, not for each of 28 vectors, is a tenth of the time of 16
+ * steps along the depth. */
+TILE_INLINE void begin_all(const kernel_wide_t *wide, const tile_t *tile, vector_t sums[ROWS][2],
+                           const int rows, const int panels) {
+  if (tile->sum == NULL) {
+    vector_t first = bias_of(tile, 0, panels == 2 || tile->width == BLOCK);
+    vector_t second = panels == 2 ? bias_of(tile, 1, tile->width == BLOCK) : first;
+#pragma GCC unroll 14
+    for (int r = 0; r < rows; r++) {
+      sums[r][0] = first;
+      sums[r][1] = second;
+    }
+    return;
+  }
+#pragma GCC unroll 14
+  for (int r = 0; r < rows; r++) {
+#pragma GCC unroll 2
+    for (int p = 0; p < panels; p++) {
+      sums[r][p] = sum_of(wide, tile, r, p, p < panels - 1 || tile->width == BLOCK);
+    }
+  }
+}
+
+TILE_INLINE void finish_all(const kernel_wide_t *wide, const tile_t *tile, vector_t sums[ROWS][2],
+                            const int rows, const int panels) {
+  const kernel_activation_t *activation = &wide->activation;
+  if (tile->width == BLOCK && activation->kind == KERNEL_BOUNDS) {
+    vector_t low = all(activation->low);
+    vector_t high = all(activation->high);
+#pragma GCC unroll 14
+    for (int r = 0; r < rows; r++) {
+#pragma GCC unroll 2
+      for (int p = 0; p < panels; p++) {
+        store(tile->y + r * wide->y_row + p * wide->y_panel, bounded(sums[r][p], low, high));
+      }
+    }
+    return;
+  }
+#pragma GCC unroll 14
+  for (int r = 0; r < rows; r++) {
+#pragma GCC unroll 2
+    for (int p = 0; p < panels; p++) {
+      finish(activation, tile->y + r * wide->y_row + p * wide->y_panel, sums[r][p],
+             p == panels - 1 ? tile->width : BLOCK, wide->is_filled);
+    }
+  }
 }
 
 /* Element `k` of a block of the depth. */
@@ -77,13 +129,7 @@ TILE_INLINE void ask_for_more(const kernel_wide_t *wide, const tile_t *tile, con
 TILE_INLINE void compute(const kernel_wide_t *wide, const tile_t *tile, const int rows, const int panels) {
   vector_t sums[ROWS][2];
   const float *weights = tile->weights;
-#pragma GCC unroll 14
-  for (int r = 0; r < rows; r++) {
-#pragma GCC unroll 2
-    for (int p = 0; p < panels; p++) {
-      sums[r][p] = sum_of(wide, tile, r, p, p == panels - 1 && tile->width < BLOCK);
-    }
-  }
+  begin_all(wide, tile, sums, rows, panels);
   ask_for_sum(wide, tile, rows, panels);
   for (int64_t left = wide->depth, block = 0; left > 0; left -= BLOCK, block++) {
     const float *x[(ROWS - 1) / GROUP + 1];
@@ -106,14 +152,7 @@ TILE_INLINE void compute(const kernel_wide_t *wide, const tile_t *tile, const in
     }
     weights += BLOCK * BLOCK;
   }
-#pragma GCC unroll 14
-  for (int r = 0; r < rows; r++) {
-#pragma GCC unroll 2
-    for (int p = 0; p < panels; p++) {
-      finish(&wide->activation, tile->y + r * wide->y_row + p * wide->y_panel, sums[r][p],
-             p == panels - 1 ? tile->width : BLOCK, wide->is_filled);
-    }
-  }
+  finish_all(wide, tile, sums, rows, panels);
 }
 
 #define CASE(rows)                  \
@@ -130,7 +169,7 @@ TILE_INLINE void compute_row(const kernel_wide_t *wide, const tile_t *tile, cons
   vector_t sums[MANY];
 #pragma GCC unroll 8
   for (int p = 0; p < panels; p++) {
-    sums[p] = sum_of(wide, tile, 0, p, p == panels - 1 && tile->width < BLOCK);
+    sums[p] = sum_of(wide, tile, 0, p, p < panels - 1 || tile->width == BLOCK);
   }
   for (int64_t k = 0; k < wide->depth; k++) {
     vector_t factor = all(tile->x[k / BLOCK * wide->x_block + k % BLOCK]);
