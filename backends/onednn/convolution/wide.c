@@ -89,10 +89,9 @@ static bool is_depthwise(const onednn_plan_t *plan, const onednn_kernel_t *kerne
 }
 
 // Are products faster than oneDNN? Measurements say so for activations for which oneDNN takes twice the time,
-// and for few pixels. Large images with few channels are left to oneDNN, which writes them in better order.
+// for few pixels, and for blocks of channels of which the last is not full: oneDNN multiplies all of it.
 static bool pays(const onednn_plan_t *plan, const onednn_step_request_t *request) {
-  const int64_t few = 64;
-  const int64_t some = 256;
+  const int64_t few = 256;
   kernel_activation_t activation;
   bool adds = onednn_adds_image(plan, request);
   bool acts = request->post_count > (adds ? 1U : 0U) &&
@@ -100,7 +99,8 @@ static bool pays(const onednn_plan_t *plan, const onednn_step_request_t *request
               activation.kind != KERNEL_BOUNDS;
   int64_t pixels = request->shape.dims[2] * request->shape.dims[3];
   bool is_blocked = !onednn_layout_is_strided(&request->source.layout);
-  return acts || pixels <= few || (is_blocked && !adds && pixels <= some);
+  bool is_padded = is_blocked && onednn_layout_shape(&request->source.layout).dims[1] % PANEL != 0;
+  return acts || pixels <= few || is_padded;
 }
 
 bool onednn_wide_suits(const onednn_plan_t *plan, const onednn_kernel_t *kernel,
