@@ -41,6 +41,14 @@ static int run_command(cleave_arguments_t *arguments) {
       CLEAVE_LIST(&states, "state", "INPUT=OUTPUT",
                   CLEAVE_STATES_HELP
                   " (default: past_key_values.*=present.* and past*=present*, if there are such)"),
+      CLEAVE_TEXT(
+          &generation.mask, "mask", "INPUT",
+          "the input that says which tokens are there, integers [batch, past and new tokens] (default: "
+          "attention_mask, if there is one)"),
+      CLEAVE_TEXT(
+          &generation.positions, "positions", "INPUT",
+          "the input of the tokens' positions, integers [batch, new tokens] (default: position_ids, if "
+          "there is one)"),
       CLEAVE_LIST(&rules, "rules", "FILE",
                   "rule file to partition with; may be given many times, they run in order (default: "
                   "canonical, generation, and onednn if cleave was built with it)"),

@@ -2,7 +2,8 @@
 // Generation in ONNX Runtime with keys and values of earlier calls fed back, greedy:
 //   node generate.mjs MODEL THREADS STEPS TOKENS
 // TOKENS: those of the prompt, with commas between them. Prints JSON: the tokens, ms to the first, and the median of ms of the others.
-// The inputs past_* have rank 4, with heads and sizes as in HEADSxSIZE (default 6x64).
+// States past_*, or past_key_values.*, become present_* or present.*; they have rank 4, with heads and sizes as in HEADSxSIZE
+// (default 6x64). The inputs attention_mask and position_ids are given if the model has them; the other one is the tokens.
 import { ort } from './tensor.mjs';
 
 const [model, threads, steps, text, sizes = '6x64'] = process.argv.slice(2);
@@ -14,6 +15,8 @@ const session = await ort.InferenceSession.create(model, {
   graphOptimizationLevel: 'all',
 });
 const states = session.inputNames.filter((name) => name.startsWith('past_'));
+const others = ['attention_mask', 'position_ids'];
+const ids = session.inputNames.find((name) => !states.includes(name) && !others.includes(name));
 
 function tokensOf(list) {
   return new ort.Tensor('int64', BigInt64Array.from(list, BigInt), [1, list.length]);
@@ -28,18 +31,28 @@ function largest(scores) {
   return best;
 }
 
+// What a run reads besides its states: tokens behind `past` others.
+function feedsOf(list, past) {
+  const feeds = { [ids]: tokensOf(list) };
+  if (session.inputNames.includes('attention_mask')) feeds.attention_mask = tokensOf(Array(past + list.length).fill(1));
+  if (session.inputNames.includes('position_ids')) feeds.position_ids = tokensOf(list.map((_, k) => past + k));
+  return feeds;
+}
+
 async function generate(prompt, count) {
   const tokens = [];
   const times = [];
-  let feeds = { ids: tokensOf(prompt) };
+  let feeds = feedsOf(prompt, 0);
   for (const name of states) feeds[name] = new ort.Tensor('float32', new Float32Array(0), [1, heads, 0, size]);
   while (tokens.length < count) {
     const start = performance.now();
     const results = await session.run(feeds);
     tokens.push(largest(results.logits));
     times.push(performance.now() - start);
-    feeds = { ids: tokensOf(tokens.slice(-1)) };
-    for (const name of states) feeds[name] = results[name.replace('past_', 'present_')];
+    feeds = feedsOf(tokens.slice(-1), prompt.length + tokens.length - 1);
+    for (const name of states) {
+      feeds[name] = results[name.replace('past_key_values.', 'present.').replace('past_', 'present_')];
+    }
   }
   return { tokens, times };
 }

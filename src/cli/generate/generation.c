@@ -10,8 +10,6 @@
 #include "runtime/model/model.h"
 #include "system/clock.h"
 
-static const char LENGTH_INPUT[] = "past_length";
-
 static const cleave_value_record_t *input_of(const cleave_graph_t *graph, uint32_t input) {
   return cleave_graph_value(graph, graph->inputs.items[input]);
 }
@@ -92,38 +90,6 @@ static cleave_status_t read_prompt(cleave_generation_t *generation, cleave_error
 
 /* ---- what the model's inputs and outputs are ---- */
 
-static cleave_status_t find_tokens(cleave_generation_t *generation, const cleave_graph_t *graph,
-                                   cleave_error_t *error) {
-  const char *model = generation->job_options.model;
-  generation->tokens_input = CLEAVE_INDEX_NONE;
-  for (uint32_t k = 0; k < graph->inputs.count; k++) {
-    const char *name = cleave_value_name(graph, graph->inputs.items[k]);
-    const cleave_value_record_t *input = input_of(graph, k);
-    if (cleave_states_have_input(&generation->pairs, k) || strcmp(name, LENGTH_INPUT) == 0) {
-      continue;
-    }
-    if (!is_integer(input->dtype) || input->rank != 2 || generation->tokens_input != CLEAVE_INDEX_NONE) {
-      return cleave_error_set(
-          error, CLEAVE_ERROR_UNSUPPORTED,
-          "%s: input '%s' is neither the tokens (integers of rank 2, one input) nor a state "
-          "(--state INPUT=OUTPUT)",
-          model, name);
-    }
-    generation->tokens_input = k;
-    generation->batch_dim = input->dims[0];
-    generation->length_dim = input->dims[1];
-  }
-  if (generation->tokens_input == CLEAVE_INDEX_NONE) {
-    return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED, "%s: expected an input of tokens, found none",
-                            model);
-  }
-  bool fits = (generation->batch_dim < 0 || generation->batch_dim == 1) && generation->length_dim < 0;
-  return fits ? CLEAVE_OK
-              : cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
-                                 "%s: expected tokens of shape [1, an open size], found [%lld, %lld]", model,
-                                 (long long)generation->batch_dim, (long long)generation->length_dim);
-}
-
 static cleave_status_t find_scores(cleave_generation_t *generation, const cleave_graph_t *graph,
                                    cleave_error_t *error) {
   for (uint32_t k = 0; k < graph->outputs.count; k++) {
@@ -147,11 +113,11 @@ static cleave_status_t bind_batch(cleave_generation_t *generation, cleave_error_
     return cleave_error_out_of_memory(error);
   }
   const cleave_tensor_view_t tokens = {.size = sizeof tokens,
-                                       .dtype = input_of(graph, generation->tokens_input)->dtype,
+                                       .dtype = input_of(graph, generation->inputs.tokens)->dtype,
                                        .rank = 2,
                                        .dims = dims};
   cleave_model_t *bound = NULL;
-  pointers[generation->tokens_input] = &tokens;
+  pointers[generation->inputs.tokens] = &tokens;
   cleave_status_t status = cleave_model_bind_partly(generation->job.model, pointers, count, &bound, error);
   cleave_free((void *)pointers);
   if (status == CLEAVE_OK) {
@@ -161,35 +127,42 @@ static cleave_status_t bind_batch(cleave_generation_t *generation, cleave_error_
   return status;
 }
 
-/* Open sizes of states are the capacity; without a cache of that form, there must be none. */
-static cleave_status_t check_states(const cleave_generation_t *generation, const cleave_graph_t *graph,
-                                    cleave_error_t *error) {
-  for (size_t k = 0; k < generation->pairs.list.count; k++) {
-    const cleave_value_record_t *input = input_of(graph, generation->pairs.list.items[k].input);
-    bool grows = input->rank < 0;
-    for (int32_t d = 0; d < input->rank; d++) {
-      grows = grows || input->dims[d] < 0;
-    }
-    if (!grows) {
-      continue;
-    }
-    cleave_text_t why = {0};
-    if (generation->job.plan->edits != NULL) {
-      cleave_plan_print_refusals(generation->job.plan->edits, 1, &why);
-    }
-    while (why.length > 0 && why.data[why.length - 1] == '\n') {
-      why.data[--why.length] = '\0';
-    }
-    cleave_status_t status = cleave_error_set(
-        error, CLEAVE_ERROR_UNSUPPORTED,
-        "%s: state '%s' has another size in each run, and rules made no cache of a fixed capacity of it%s%s",
-        generation->job_options.model,
-        cleave_value_name(graph, graph->inputs.items[generation->pairs.list.items[k].input]),
-        why.length > 0 ? ": " : "", cleave_text_get(&why));
-    cleave_text_deinit(&why);
-    return status;
+/* Is its size open, for a number of tokens? */
+static bool grows(const cleave_graph_t *graph, const cleave_state_pair_t *pair) {
+  const cleave_value_record_t *input = input_of(graph, pair->input);
+  bool is_open = input->rank < 0;
+  for (int32_t d = 0; d < input->rank; d++) {
+    is_open = is_open || input->dims[d] < 0;
   }
-  return CLEAVE_OK;
+  return is_open;
+}
+
+/* The states of a session, whose open sizes are the capacity: outputs must have it, too. */
+static cleave_status_t feed_states(const cleave_generation_t *generation, cleave_session_t *session,
+                                   cleave_error_t *error) {
+  const cleave_graph_t *graph = generation->job.plan->graph;
+  cleave_error_t cause = CLEAVE_ERROR_INIT;
+  uint32_t refused = 0;
+  cleave_status_t status = cleave_states_feed(&generation->pairs, session, &refused, &cause);
+  if (status == CLEAVE_OK || status != CLEAVE_ERROR_SHAPE ||
+      !grows(graph, &generation->pairs.list.items[refused])) {
+    return status == CLEAVE_OK ? status : cleave_error_set(error, status, "%s", cause.message);
+  }
+  cleave_text_t why = {0};
+  if (generation->job.plan->edits != NULL) {
+    cleave_plan_print_refusals(generation->job.plan->edits, 1, &why);
+  }
+  while (why.length > 0 && why.data[why.length - 1] == '\n') {
+    why.data[--why.length] = '\0';
+  }
+  status = cleave_error_set(
+      error, CLEAVE_ERROR_UNSUPPORTED,
+      "%s: state '%s' has another size in each run, and rules made no cache of a fixed capacity of it%s%s",
+      generation->job_options.model,
+      cleave_value_name(graph, graph->inputs.items[generation->pairs.list.items[refused].input]),
+      why.length > 0 ? ": " : "", cleave_text_get(&why));
+  cleave_text_deinit(&why);
+  return status;
 }
 
 static cleave_status_t load(cleave_generation_t *generation, cleave_error_t *error) {
@@ -197,15 +170,16 @@ static cleave_status_t load(cleave_generation_t *generation, cleave_error_t *err
   CLEAVE_TRY(cleave_job_load(job, &generation->job_options, error));
   CLEAVE_TRY(cleave_states_find(cleave_model_graph(job->model), &generation->states, !generation->has_states,
                                 &generation->pairs, error));
-  CLEAVE_TRY(find_tokens(generation, cleave_model_graph(job->model), error));
+  CLEAVE_TRY(cleave_generation_inputs_find(cleave_model_graph(job->model), &generation->pairs,
+                                           generation->mask, generation->positions,
+                                           generation->job_options.model, &generation->inputs, error));
   CLEAVE_TRY(find_scores(generation, cleave_model_graph(job->model), error));
-  if (generation->batch_dim < 0) {
+  if (generation->inputs.batch < 0) {
     CLEAVE_TRY(bind_batch(generation, error));
   }
   CLEAVE_TRY(cleave_job_partition(job, error));
-  generation->length_input = cleave_plan_find_input(job->plan, LENGTH_INPUT);
-  return generation->length_input != CLEAVE_INDEX_NONE ? CLEAVE_OK
-                                                       : check_states(generation, job->plan->graph, error);
+  generation->inputs.length = cleave_plan_find_input(job->plan, CLEAVE_GENERATION_LENGTH);
+  return CLEAVE_OK;
 }
 
 /* ---- sessions ---- */
@@ -224,10 +198,9 @@ static cleave_status_t make_session(const cleave_generation_t *generation, int64
   }
   for (uint32_t k = 0; k < count; k++) {
     const cleave_value_record_t *input = input_of(graph, k);
-    bool is_tokens = k == generation->tokens_input;
     for (int32_t d = 0; d < input->rank; d++) {
-      int64_t open = is_tokens ? (d == 0 ? 1 : length) : generation->capacity;
-      dims[k][d] = input->dims[d] >= 0 ? input->dims[d] : open;
+      dims[k][d] =
+          cleave_generation_inputs_dim(&generation->inputs, graph, k, d, length, generation->capacity);
     }
     views[k] = (cleave_tensor_view_t){
         .size = sizeof *views, .dtype = input->dtype, .rank = input->rank, .dims = dims[k]};
@@ -239,32 +212,12 @@ static cleave_status_t make_session(const cleave_generation_t *generation, int64
   options.programs = generation->job.programs;
   CLEAVE_TRY_CLEANUP(cleave_session_create(generation->job.model, generation->job.plan, pointers, count,
                                            &options, out_session, error));
-  status = cleave_states_feed(&generation->pairs, *out_session, error);
+  status = feed_states(generation, *out_session, error);
 cleanup:
   cleave_free(views);
   cleave_free((void *)pointers);
   cleave_free(dims);
   return status;
-}
-
-/* The session reads tokens and their number so far from here. */
-static cleave_status_t set_buffers(const cleave_generation_t *generation, cleave_session_t *session,
-                                   const void *tokens, int64_t length, const int64_t *past,
-                                   cleave_error_t *error) {
-  const cleave_graph_t *graph = generation->job.plan->graph;
-  const int64_t dims[2] = {1, length};
-  const int64_t one[1] = {1};
-  const cleave_tensor_view_t view = {.size = sizeof view,
-                                     .dtype = input_of(graph, generation->tokens_input)->dtype,
-                                     .rank = 2,
-                                     .dims = dims,
-                                     .data = tokens};
-  const cleave_tensor_view_t number = {
-      .size = sizeof number, .dtype = CLEAVE_DTYPE_I64, .rank = 1, .dims = one, .data = past};
-  CLEAVE_TRY(cleave_session_set_input(session, generation->tokens_input, &view, error));
-  return generation->length_input == CLEAVE_INDEX_NONE
-             ? CLEAVE_OK
-             : cleave_session_set_input(session, generation->length_input, &number, error);
 }
 
 /* States of one session become those of another. */
@@ -322,16 +275,10 @@ static cleave_status_t run_step(cleave_generation_t *generation, cleave_session_
 
 /* Tokens after the first; the session's states are those behind the prompt. */
 static cleave_status_t run_steps(cleave_generation_t *generation, cleave_session_t *session,
-                                 cleave_error_t *error) {
-  int64_t token = 0;
-  int32_t narrow = 0;
+                                 cleave_generation_feed_t *feed, cleave_error_t *error) {
   int64_t past = generation->prompt_tokens->count;
-  bool is_wide = input_of(generation->job.plan->graph, generation->tokens_input)->dtype == CLEAVE_DTYPE_I64;
-  const void *buffer = is_wide ? (const void *)&token : (const void *)&narrow;
-  CLEAVE_TRY(set_buffers(generation, session, buffer, 1, &past, error));
   for (; !is_done(generation); past++) {
-    token = generation->tokens[generation->token_count - 1];
-    narrow = (int32_t)token;
+    cleave_generation_feed_set(feed, &generation->tokens[generation->token_count - 1], past);
     CLEAVE_TRY(run_step(generation, session, &generation->times[generation->token_count - 1], error));
     if (generation->profile_path != NULL) {
       CLEAVE_TRY(cleave_profile_add(&generation->profile, session, generation->job.plan, error));
@@ -340,41 +287,27 @@ static cleave_status_t run_steps(cleave_generation_t *generation, cleave_session
   return CLEAVE_OK;
 }
 
-/* The tokens of the prompt in the dtype that the model reads. */
-static cleave_status_t narrow_prompt(const cleave_generation_t *generation, cleave_tensor_t **out_tokens,
-                                     cleave_error_t *error) {
-  const cleave_tensor_t *prompt = generation->prompt_tokens;
-  CLEAVE_TRY(cleave_tensor_create(input_of(generation->job.plan->graph, generation->tokens_input)->dtype, 1,
-                                  prompt->dims, out_tokens, error));
-  for (int64_t k = 0; k < prompt->count; k++) {
-    int64_t token = ((const int64_t *)prompt->data)[k];
-    if ((*out_tokens)->dtype == CLEAVE_DTYPE_I64) {
-      ((int64_t *)(*out_tokens)->data)[k] = token;
-    } else {
-      ((int32_t *)(*out_tokens)->data)[k] = (int32_t)token;
-    }
-  }
-  return CLEAVE_OK;
-}
-
 static cleave_status_t generate(cleave_generation_t *generation, cleave_error_t *error) {
   cleave_session_t *whole = NULL;
   cleave_session_t *single = NULL;
-  cleave_tensor_t *prompt = NULL;
+  cleave_generation_feed_t prompt = {0};
+  cleave_generation_feed_t steps = {0};
   cleave_status_t status = CLEAVE_OK;
   int64_t length = generation->prompt_tokens->count;
-  const int64_t none = 0;
+  int64_t capacity = generation->capacity;
   uint64_t start = cleave_clock_now();
-  CLEAVE_TRY_CLEANUP(narrow_prompt(generation, &prompt, error));
   CLEAVE_TRY_CLEANUP(make_session(generation, length, &whole, error));
   CLEAVE_TRY_CLEANUP(make_session(generation, 1, &single, error));
+  CLEAVE_TRY_CLEANUP(
+      cleave_generation_feed_init(&prompt, &generation->inputs, whole, length, capacity, error));
+  CLEAVE_TRY_CLEANUP(cleave_generation_feed_init(&steps, &generation->inputs, single, 1, capacity, error));
   generation->compile_ms = cleave_clock_ms(start, cleave_clock_now());
-  CLEAVE_TRY_CLEANUP(set_buffers(generation, whole, prompt->data, length, &none, error));
+  cleave_generation_feed_set(&prompt, generation->prompt_tokens->data, 0);
   CLEAVE_TRY_CLEANUP(run_step(generation, whole, &generation->first_ms, error));
   CLEAVE_TRY_CLEANUP(move_states(generation, whole, single, error));
   cleave_session_destroy(whole);
   whole = NULL;
-  CLEAVE_TRY_CLEANUP(run_steps(generation, single, error));
+  CLEAVE_TRY_CLEANUP(run_steps(generation, single, &steps, error));
   generation->program_count = cleave_session_program_count(single);
   if (generation->profile_path != NULL) {
     cleave_profile_finish(&generation->profile);
@@ -384,7 +317,8 @@ static cleave_status_t generate(cleave_generation_t *generation, cleave_error_t 
 cleanup:
   cleave_session_destroy(whole);
   cleave_session_destroy(single);
-  cleave_tensor_release(prompt);
+  cleave_generation_feed_deinit(&prompt);
+  cleave_generation_feed_deinit(&steps);
   return status;
 }
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Generation token by token. The model has one input of integers [batch, length], the tokens; states, whose
- * outputs are inputs of the next run; and an output of float32 scores, [batch, length, tokens] or [batch,
- * tokens], the first that is no state. Rules may have added the input `past_length`, int64 of one element,
- * which is the number of tokens so far (rules/generation.lua); open sizes of states, except the batch, are
- * then the capacity.
+ * Generation token by token. The model has one input of integers [batch, length], the tokens; perhaps a mask
+ * and positions of them (inputs.h); states, whose outputs are inputs of the next run; and an output of
+ * scores, [batch, length, tokens] or [batch, tokens], the first that is no state. Open sizes of states and of
+ * the mask, except the batch, are the capacity: rules/generation.lua makes such states of caches that grow,
+ * and adds the input `past_length`, int64 of one element, which is the number of tokens so far.
  */
 #ifndef CLEAVE_CLI_GENERATE_GENERATION_H
 #define CLEAVE_CLI_GENERATE_GENERATION_H
 
 #include "cli/common/job.h"
+#include "cli/generate/inputs.h"
 #include "cli/generate/sample.h"
-#include "cli/generate/states.h"
 #include "tools/profile/profile.h"
 
 typedef struct cleave_generation {
@@ -19,21 +19,20 @@ typedef struct cleave_generation {
   cleave_job_options_t job_options;
   cleave_text_list_t states; /* --state */
   bool has_states;           /* given by the user: each must be there */
-  const char *prompt;        /* "1,2,3", or a file (.npy, .pb) */
-  int64_t steps;             /* tokens to generate, at least 1 */
-  int64_t capacity;          /* 0: the prompt and the steps */
-  int64_t stop;              /* token that ends it, or -1 */
+  const char *mask;          /* names of inputs, or NULL: those of exporters */
+  const char *positions;
+  const char *prompt; /* "1,2,3", or a file (.npy, .pb) */
+  int64_t steps;      /* tokens to generate, at least 1 */
+  int64_t capacity;   /* 0: the prompt and the steps */
+  int64_t stop;       /* token that ends it, or -1 */
   cleave_sampler_t sampler;
   const char *scores_path;  /* file for the scores of each token that was drawn, or NULL */
   const char *profile_path; /* or NULL */
   /* the model */
   cleave_job_t job;
   cleave_state_pairs_t pairs;
-  uint32_t tokens_input;
-  uint32_t length_input; /* NONE: there is none */
+  cleave_generation_inputs_t inputs;
   uint32_t scores_output;
-  cleave_dim_t batch_dim;
-  cleave_dim_t length_dim;
   /* the run */
   cleave_tensor_t *prompt_tokens; /* int64 [count] */
   int64_t *tokens;                /* that were drawn */
