@@ -10,6 +10,9 @@
 -- element, `past_length` (int64); with it, positions and rows of masks are looked up that the model
 -- cut from tables. A model that computes anything else from the size of the past stays as it is,
 -- with the reason among the refusals. Run `canonical` before, which finds Attention.
+--
+-- GroupQueryAttention of ONNX Runtime is read as such caches, which it makes larger in front of each
+-- call if they have no room. Here they have: the rewrite `kept_room` leaves that out.
 
 local sizes = include "generation/sizes.lua"
 local sum, is_same, elements_of = sizes.sum, sizes.is_same, sizes.elements
@@ -329,6 +332,21 @@ return ruleset {
     run = fixed_capacity,
   },
 
+  rewrite "kept_room" {
+    doc = "New keys or values are written into a state that has room for them, not into a copy.",
+    pattern = op { "Pad", as = "pad", inputs = { data = any "past" } }
+      >> op { "TensorScatter", as = "scatter" },
+    where = function(m)
+      return m.past.is_input and m.past.rank == 4 and m.scatter.outputs[1].is_output,
+        "it is no state: an input of rank 4 that becomes an output"
+    end,
+    replace = function(m, g)
+      local inputs = m.scatter.inputs
+      return g.TensorScatter(m.past, inputs.update, inputs.write_indices,
+        { axis = m.scatter.attrs.axis, mode = m.scatter.attrs.mode })
+    end,
+  },
+
   test "keys and values go into caches, positions and masks are looked up" {
     inputs = SIZES,
     graph = function(g, q, k, v, past_k, past_v)
@@ -397,5 +415,26 @@ return ruleset {
     end,
     expect_not = { "fixed_capacity" },
     refused = { fixed_capacity = "computes something else" },
+  },
+
+  test "states of GroupQueryAttention have room" {
+    inputs = { k = SIZES.k, past_k = SIZES.past_k },
+    graph = function(g, k, past_k)
+      local room = g.Concat(g.constant { 0 }, g.Gather(g.Shape(k), g.constant { 2 }), { axis = 0 })
+      local kept = g.Pad(past_k, room, nil, g.constant { 2 })
+      return g.TensorScatter(kept, k, g.Gather(g.Shape(past_k), g.constant { 2 }), { axis = 2 })
+    end,
+    expect = { kept_room = 1, TensorScatter = 1, Pad = 0 },
+  },
+
+  test "what is no state is padded" {
+    inputs = { k = SIZES.k, past_k = SIZES.past_k },
+    graph = function(g, k, past_k)
+      local room = g.Concat(g.constant { 0 }, g.Gather(g.Shape(k), g.constant { 2 }), { axis = 0 })
+      local kept = g.Pad(g.Relu(past_k), room, nil, g.constant { 2 })
+      return g.TensorScatter(kept, k, g.Gather(g.Shape(past_k), g.constant { 2 }), { axis = 2 })
+    end,
+    expect_not = { "kept_room" },
+    refused = { kept_room = "no state" },
   },
 }

@@ -8,6 +8,8 @@
 
 #include "formats/onnx/read/onnx_canonical.h"
 
+enum { COLUMNS = 64 };
+
 /* Inputs by position. */
 enum { A, B, SCALES, ZERO_POINTS, G_IDX, BIAS };
 
@@ -70,7 +72,7 @@ static cleave_status_t check(const cleave_onnx_call_t *call, packed_t *packed, c
 
 /* One byte each, transposed: [length, columns] of `rows` that lie `stride` bytes apart, less `least`. */
 static cleave_status_t unpack(cleave_onnx_call_t *call, const packed_t *packed, const cleave_tensor_t *from,
-                              const int64_t length_stride[2], int least, cleave_value_t *out_value,
+                              const int64_t length_stride[2], unsigned least, cleave_value_t *out_value,
                               cleave_error_t *error) {
   const int64_t dims[2] = {length_stride[0], packed->columns};
   const uint8_t *bytes = from->data;
@@ -78,12 +80,16 @@ static cleave_status_t unpack(cleave_onnx_call_t *call, const packed_t *packed, 
   CLEAVE_TRY(cleave_tensor_create(least == 0 ? CLEAVE_DTYPE_U8 : CLEAVE_DTYPE_I8, 2, dims, &tensor, error));
   uint8_t *to = tensor->data;
   const unsigned mask = (1U << packed->bits) - 1U;
-  for (int64_t c = 0; c < packed->columns; c++) {
-    const uint8_t *row = bytes + c * length_stride[1];
+  /* Some columns at a time, so that what is written lies side by side. */
+  for (int64_t first = 0; first < packed->columns; first += COLUMNS) {
+    int64_t end = first + COLUMNS < packed->columns ? first + COLUMNS : packed->columns;
     for (int64_t k = 0; k < dims[0]; k++) {
-      int64_t bit = k * packed->bits;
-      int number = (int)((unsigned)row[bit / 8] >> (bit % 8) & mask) - least;
-      to[k * packed->columns + c] = (uint8_t)number;
+      const uint8_t *row = bytes + k * packed->bits / 8;
+      const unsigned shift = (unsigned)(k * packed->bits % 8);
+      for (int64_t c = first; c < end; c++) {
+        to[k * packed->columns + c] =
+            (uint8_t)(((unsigned)row[c * length_stride[1]] >> shift & mask) - least);
+      }
     }
   }
   cleave_status_t status = cleave_graph_add_constant(call->builder->graph, NULL, tensor, out_value, error);
@@ -116,7 +122,7 @@ static cleave_status_t dequantize(cleave_onnx_call_t *call, const packed_t *pack
   const int64_t points[2] = {packed->blocks, bytes_of(packed, packed->blocks)};
   cleave_value_t inputs[3] = {CLEAVE_VALUE_NONE, CLEAVE_VALUE_NONE, CLEAVE_VALUE_NONE};
   cleave_node_t node;
-  int least = zeros != NULL ? 0 : 1 << (packed->bits - 1);
+  unsigned least = zeros != NULL ? 0 : 1U << (packed->bits - 1);
   CLEAVE_TRY(unpack(call, packed, tensor_of(call, B), weights, least, &inputs[0], error));
   CLEAVE_TRY(transpose_scales(call, packed, &inputs[1], error));
   if (zeros != NULL) {

@@ -91,5 +91,6 @@ void cleave_onnx_mean_q_linear_pool(cleave_onnx_maker_t *maker);
 void cleave_onnx_mean_dynamic_quantize_matmul(cleave_onnx_maker_t *maker);
 void cleave_onnx_mean_matmul_integer_to_float(cleave_onnx_maker_t *maker);
 void cleave_onnx_mean_quantize(cleave_onnx_maker_t *maker);
+void cleave_onnx_mean_gather_block_quantized(cleave_onnx_maker_t *maker);
 
 #endif /* CLEAVE_FORMATS_ONNX_READ_ONNX_MAKER_H */

@@ -223,6 +223,7 @@ static const struct {
     {"DynamicQuantizeMatMul", false, cleave_onnx_mean_dynamic_quantize_matmul},
     {"MatMulIntegerToFloat", false, cleave_onnx_mean_matmul_integer_to_float},
     {"QuantizeLinear DequantizeLinear", false, cleave_onnx_mean_quantize},
+    {"GatherBlockQuantized", false, cleave_onnx_mean_gather_block_quantized},
 };
 
 cleave_onnx_meaning_t cleave_onnx_find_microsoft(const cleave_onnx_node_t *node) {

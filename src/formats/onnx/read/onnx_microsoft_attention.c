@@ -198,7 +198,8 @@ static cleave_value_t mask_scores(maker_t *m, cleave_value_t mask, cleave_value_
 /* The node Attention with the call's scale; its results are those of the node. */
 static cleave_value_t attend(maker_t *m, const cleave_value_t *inputs, uint32_t input_count, int64_t heads,
                              int64_t key_heads, bool is_flat) {
-  cleave_value_t y = cleave_make_node(m, "Attention", inputs, input_count, input_count > 4 ? 3 : 1);
+  cleave_value_t y = cleave_make_node(m, "Attention", inputs, input_count,
+                                      input_count > 4 && cleave_value_exists(inputs[4]) ? 3 : 1);
   double scale = cleave_onnx_call_float(m->call, "scale", 0.0);
   if (scale != 0.0) {
     cleave_make_float(m, "scale", scale);
@@ -354,6 +355,7 @@ typedef struct groups {
   cleave_value_t past;     /* int64[batch]: how many keys came before, of each row */
   cleave_value_t places;   /* int64[batch, length]: of the new ones */
   cleave_value_t capacity; /* int64[1]: of what is kept */
+  cleave_value_t count;    /* int64[batch]: how many of it are keys, or NONE: all */
 } groups_t;
 
 /* New keys or values behind those of each row, in a buffer that has room for all. */
@@ -444,11 +446,13 @@ static void measure_past(maker_t *m, groups_t *groups) {
     cleave_value_t total = cleave_make_cast(m, cleave_make_input(m, TOTAL), CLEAVE_DTYPE_I64);
     total = MAKE(m, "Reshape", total, LIST(m, 1));
     groups->capacity = MAKE(m, "Max", total, cleave_make_size(m, cleave_make_input(m, PAST_KEY), 2));
+    groups->count = MAKE(m, "Add", groups->past, length);
   }
 }
 
 void cleave_onnx_mean_group_query_attention(maker_t *m) {
-  groups_t groups = {.heads = count_heads(m, "num_heads"), .key_heads = count_heads(m, "kv_num_heads")};
+  groups_t groups = {
+      .heads = count_heads(m, "num_heads"), .key_heads = count_heads(m, "kv_num_heads"), .count = NONE};
   cleave_value_t parts[3] = {NONE, NONE, NONE};
   cleave_make_expect(m, "causal", 1);
   cleave_make_expect(m, "unidirectional", 1);
@@ -469,8 +473,8 @@ void cleave_onnx_mean_group_query_attention(maker_t *m) {
   }
   cleave_value_t keys = keep(m, &groups, parts[KEY], PAST_KEY);
   cleave_value_t values = keep(m, &groups, parts[VALUE], PAST_VALUE);
-  cleave_value_t inputs[] = {parts[QUERY], keys, values, see(m, &groups)};
-  cleave_value_t y = attend(m, inputs, 4, 0, 0, false);
+  const cleave_value_t inputs[] = {parts[QUERY], keys, values, see(m, &groups), NONE, NONE, groups.count};
+  cleave_value_t y = attend(m, inputs, cleave_value_exists(groups.count) ? 7 : 4, 0, 0, false);
   cleave_make_copy(m, "softcap");
   cleave_make_output(m, 0, join_heads(m, y));
   cleave_make_output(m, 1, keys);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Operators on integers with a scale: floats between DequantizeLinear and QuantizeLinear, or integer
- * products. */
+/* Operators on integers with a scale: floats between DequantizeLinear and QuantizeLinear, integer products,
+ * or rows of a table of integers. */
 #include <string.h>
 
 #include "formats/onnx/read/onnx_maker.h"
@@ -84,5 +84,97 @@ void cleave_onnx_mean_quantize(maker_t *m) {
   cleave_value_t y = MAKE(m, m->call->node->op_type, cleave_make_input(m, 0), cleave_make_input(m, 1),
                           cleave_make_input(m, 2));
   cleave_make_copy(m, "axis block_size");
+  cleave_make_output(m, 0, y);
+}
+
+/* ---- GatherBlockQuantized: rows of a table, whose numbers come in blocks with a scale each ---- */
+
+/* The bytes of a constant as int8 or uint8, less `least`; of 4 bits each, two are in a byte, the first one in
+ * its low half. */
+static cleave_value_t spread(maker_t *m, const cleave_tensor_t *from, int64_t bits, int64_t least) {
+  int64_t dims[CLEAVE_MAX_RANK];
+  cleave_tensor_t *tensor = NULL;
+  cleave_value_t value = CLEAVE_ONNX_NONE;
+  const int64_t parts = 8 / bits;
+  const unsigned mask = (1U << bits) - 1U;
+  const uint8_t *bytes = from->data;
+  memcpy(dims, from->dims, sizeof dims);
+  dims[from->rank - 1] *= parts;
+  m->status = cleave_tensor_create(least == 0 ? CLEAVE_DTYPE_U8 : CLEAVE_DTYPE_I8, from->rank, dims, &tensor,
+                                   m->error);
+  if (m->status != CLEAVE_OK) {
+    return value;
+  }
+  uint8_t *to = tensor->data;
+  for (int64_t k = 0; k < from->count; k++) {
+    for (int64_t part = 0; part < parts; part++) {
+      to[k * parts + part] = (uint8_t)(((unsigned)bytes[k] >> (part * bits) & mask) - (unsigned)least);
+    }
+  }
+  m->status = cleave_graph_add_constant(m->call->builder->graph, NULL, tensor, &value, m->error);
+  cleave_tensor_release(tensor);
+  return value;
+}
+
+/* A table that uint8 numbers are packed in, one number for each element; `least` is what stands for 0. */
+static cleave_value_t unpack(maker_t *m, uint32_t index, int64_t bits, int64_t least) {
+  cleave_value_t value = cleave_make_input(m, index);
+  if (m->status != CLEAVE_OK || !cleave_value_exists(value) || (bits == 8 && least == 0)) {
+    return value;
+  }
+  const cleave_tensor_t *tensor = cleave_graph_value(m->call->builder->graph, value)->tensor;
+  if (tensor == NULL || tensor->rank < 1 || tensor->dims[tensor->rank - 1] > INT32_MAX) {
+    cleave_make_refuse(m, "its table of packed numbers is not constant");
+    return CLEAVE_ONNX_NONE;
+  }
+  return spread(m, tensor, bits, least);
+}
+
+static cleave_value_t gather(maker_t *m, cleave_value_t table, cleave_value_t indices, int64_t axis) {
+  if (!cleave_value_exists(table)) {
+    return table;
+  }
+  cleave_value_t rows = MAKE(m, "Gather", table, indices);
+  cleave_make_int(m, "axis", axis);
+  return rows;
+}
+
+void cleave_onnx_mean_gather_block_quantized(maker_t *m) {
+  enum { DATA, INDICES, SCALES, ZERO_POINTS };
+  cleave_value_t data = cleave_make_input(m, DATA);
+  cleave_value_t indices = cleave_make_input(m, INDICES);
+  int32_t rank = cleave_make_rank(m, data);
+  int32_t index_rank = cleave_make_rank(m, indices);
+  int64_t bits = cleave_onnx_call_int(m->call, "bits", 4);
+  int64_t from = cleave_onnx_call_int(m->call, "gather_axis", 0);
+  int64_t axis = cleave_onnx_call_int(m->call, "quantize_axis", 1);
+  from += from < 0 ? rank : 0;
+  axis += axis < 0 ? rank : 0;
+  if (rank < 1 || index_rank < 0) {
+    cleave_make_refuse(m, "the rank of its table or of its indices is not known");
+  } else if (from < 0 || from >= rank || axis < 0 || axis >= rank || from == axis) {
+    cleave_make_refuse(m, "expected two axes of its table, one for the indices and one for blocks");
+  } else if (bits != 4 && bits != 8) {
+    cleave_make_refuse(m, "expected 4 or 8 bits");
+  }
+  if (m->status != CLEAVE_OK) {
+    return;
+  }
+  /* uint8 has half of its range below zero, unless zero points say otherwise; int4 and uint4 are bytes
+   * already. */
+  const cleave_value_record_t *record = cleave_graph_value(m->call->builder->graph, data);
+  bool is_packed =
+      record->dtype == CLEAVE_DTYPE_U8 && (record->tensor == NULL || !record->tensor->is_four_bits);
+  if (is_packed) {
+    int64_t least = cleave_make_has(m, ZERO_POINTS) ? 0 : (int64_t)1 << (bits - 1);
+    data = unpack(m, DATA, bits, least);
+  }
+  cleave_value_t zeros = is_packed ? unpack(m, ZERO_POINTS, bits, 0) : cleave_make_input(m, ZERO_POINTS);
+  cleave_value_t rows = gather(m, data, indices, from);
+  cleave_value_t scales = gather(m, cleave_make_input(m, SCALES), indices, from);
+  zeros = gather(m, zeros, indices, from);
+  cleave_value_t y = MAKE(m, "DequantizeLinear", rows, scales, zeros);
+  cleave_make_int(m, "axis", axis > from ? axis + index_rank - 1 : axis);
+  cleave_make_int(m, "block_size", cleave_onnx_call_int(m->call, "block_size", 128));
   cleave_make_output(m, 0, y);
 }
