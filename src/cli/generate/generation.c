@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cleave/half.h"
 #include "cli/common/common.h"
 #include "runtime/model/model.h"
 #include "system/clock.h"
@@ -233,20 +234,44 @@ static cleave_status_t move_states(const cleave_generation_t *generation, const 
 
 /* ---- tokens ---- */
 
+/* The last `count` elements of a view as float32: where they are, or in memory of the generation. */
+static cleave_status_t read_scores(cleave_generation_t *generation, const cleave_tensor_view_t *view,
+                                   int64_t count, const float **out_scores, cleave_error_t *error) {
+  int64_t first = cleave_view_element_count(view) - count;
+  if (view->dtype == CLEAVE_DTYPE_F32) {
+    *out_scores = (const float *)view->data + first;
+    return CLEAVE_OK;
+  }
+  if (generation->row == NULL) {
+    CLEAVE_TRY(cleave_tensor_create(CLEAVE_DTYPE_F32, 1, &count, &generation->row, error));
+  }
+  const uint16_t *halves = (const uint16_t *)view->data + first;
+  float *row = generation->row->data;
+  for (int64_t k = 0; k < count; k++) {
+    row[k] =
+        view->dtype == CLEAVE_DTYPE_F16 ? cleave_half_to_float(halves[k]) : cleave_bfloat_to_float(halves[k]);
+  }
+  *out_scores = row;
+  return CLEAVE_OK;
+}
+
 /* The next token from the scores of the last one; kept if they are asked for. */
 static cleave_status_t draw(cleave_generation_t *generation, const cleave_session_t *session,
                             cleave_error_t *error) {
   cleave_tensor_view_t view;
+  const float *scores = NULL;
   CLEAVE_TRY(cleave_session_output(session, generation->scores_output, &view, error));
-  int64_t elements = cleave_view_element_count(&view);
   int64_t count = view.rank > 0 ? view.dims[view.rank - 1] : 0;
-  if (view.dtype != CLEAVE_DTYPE_F32 || count < 1 || elements < count) {
-    return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
-                            "%s: output %u is %s of rank %d, expected float32 scores of the next token",
-                            generation->job_options.model, (unsigned)generation->scores_output,
-                            cleave_dtype_name(view.dtype), (int)view.rank);
+  bool is_float =
+      view.dtype == CLEAVE_DTYPE_F32 || view.dtype == CLEAVE_DTYPE_F16 || view.dtype == CLEAVE_DTYPE_BF16;
+  if (!is_float || count < 1 || cleave_view_element_count(&view) < count) {
+    return cleave_error_set(
+        error, CLEAVE_ERROR_UNSUPPORTED,
+        "%s: output %u is %s of rank %d, expected float32, float16 or bfloat16 scores of the next token",
+        generation->job_options.model, (unsigned)generation->scores_output, cleave_dtype_name(view.dtype),
+        (int)view.rank);
   }
-  const float *scores = (const float *)view.data + (elements - count);
+  CLEAVE_TRY(read_scores(generation, &view, count, &scores, error));
   if (generation->scores_path != NULL && generation->scores == NULL) {
     const int64_t dims[2] = {generation->steps, count};
     CLEAVE_TRY(cleave_tensor_create(CLEAVE_DTYPE_F32, 2, dims, &generation->scores, error));
@@ -361,6 +386,7 @@ void cleave_generation_deinit(cleave_generation_t *generation) {
   cleave_states_deinit(&generation->pairs);
   cleave_tensor_release(generation->prompt_tokens);
   cleave_tensor_release(generation->scores);
+  cleave_tensor_release(generation->row);
   cleave_profile_deinit(&generation->profile);
   cleave_free(generation->tokens);
   cleave_free(generation->times);

@@ -38,6 +38,7 @@ typedef struct cleave_generation {
   int64_t *tokens;                /* that were drawn */
   int64_t token_count;
   cleave_tensor_t *scores; /* [steps, tokens] of `scores_path`, or NULL */
+  cleave_tensor_t *row;    /* scores of one token, converted; or NULL */
   double compile_ms;
   double first_ms; /* from the prompt to the first token */
   double *times;   /* ms of each later token */
