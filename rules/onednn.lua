@@ -85,7 +85,7 @@ end
 -- matrix products and sums. Its recurrent layers compute every step.
 local included = {}
 for _, path in ipairs {
-  "canonical/activations.lua", "canonical/normalization.lua", "canonical/einsum.lua",
+  "parts/widen.lua", "canonical/activations.lua", "canonical/normalization.lua", "canonical/einsum.lua",
   "canonical/recurrent.lua", "canonical/training.lua", "parts/qlinear.lua", "parts/int8.lua",
   "parts/quantized.lua", "parts/weights.lua", "parts/precision.lua",
 } do

@@ -22,6 +22,17 @@ static cleave_status_t get_output(const cleave_run_t *run, int64_t answer, uint3
              : cleave_run_requests_output(&run->requests, answer, index, out_view, error);
 }
 
+/* What the options say; by default 1e-3 and 1e-5, and for 16 bits what is usual for them. */
+static cleave_check_tolerance_t tolerance_of(const cleave_run_t *run, cleave_dtype_t dtype) {
+  bool is_short = dtype == CLEAVE_DTYPE_F16 || dtype == CLEAVE_DTYPE_BF16;
+  cleave_check_tolerance_t tolerance =
+      is_short ? cleave_check_tolerance_of(dtype)
+               : (cleave_check_tolerance_t){.rtol = 1e-3, .atol = 1e-5, .scaled = true};
+  tolerance.rtol = run->rtol >= 0.0 ? run->rtol : tolerance.rtol;
+  tolerance.atol = run->atol >= 0.0 ? run->atol : tolerance.atol;
+  return tolerance;
+}
+
 static cleave_status_t compare_answer(const cleave_run_t *run, int64_t answer,
                                       cleave_tensor_t *const *expected, cleave_run_checks_t *checks,
                                       cleave_error_t *error) {
@@ -36,7 +47,8 @@ static cleave_status_t compare_answer(const cleave_run_t *run, int64_t answer,
     checks->count = k + 1;
     CLEAVE_TRY(cleave_model_output(run->job.model, k, &port, error));
     CLEAVE_TRY(get_output(run, answer, k, &actual, error));
-    CLEAVE_TRY(cleave_check_tensor(&actual, expected[k], &run->tolerance, &line->result, error));
+    const cleave_check_tolerance_t tolerance = tolerance_of(run, expected[k]->dtype);
+    CLEAVE_TRY(cleave_check_tensor(&actual, expected[k], &tolerance, &line->result, error));
     line->name = port.name;
     cleave_check_explain(port.name, &actual, expected[k], &line->result, &line->explanation);
     checks->matches = checks->matches && line->result.matches;

@@ -211,7 +211,8 @@ static const char *find_misuse(cleave_run_t *run) {
 
 /* Long: one table of options. */
 static int run_command(cleave_arguments_t *arguments) {
-  cleave_run_t run = {.tolerance = {.rtol = 1e-3, .atol = 1e-5, .scaled = true},
+  cleave_run_t run = {.rtol = -1.0,
+                      .atol = -1.0,
                       .warmup = 1,
                       .repeat = CLEAVE_RUN_UNSET,
                       .requests = CLEAVE_RUN_REQUESTS_UNSET};
@@ -247,9 +248,11 @@ static int run_command(cleave_arguments_t *arguments) {
       CLEAVE_TEXT(&run.outputs.folder, "save", "DIR",
                   "write the inputs and outputs of the first run into this folder as input_N.pb and "
                   "output_N.pb, which --data reads"),
-      CLEAVE_NUMBER(&run.tolerance.rtol, "rtol", "R", "relative tolerance (default: 1e-3)"),
-      CLEAVE_NUMBER(&run.tolerance.atol, "atol", "A",
-                    "absolute tolerance, scaled to the output's size (default: 1e-5): a value matches if "
+      CLEAVE_NUMBER(&run.rtol, "rtol", "R",
+                    "relative tolerance (default: 1e-3; for outputs of float16 1e-2, of bfloat16 4e-2)"),
+      CLEAVE_NUMBER(&run.atol, "atol", "A",
+                    "absolute tolerance, scaled to the output's size (default: 1e-5; for outputs of float16 "
+                    "1e-2, of bfloat16 4e-2): a value matches if "
                     "|found - expected| <= A * max(1, largest |expected| of the output) + R * |expected|"),
       CLEAVE_INT(&run.options.seed, "seed", "S", "seed of random inputs (default: 0)"),
       CLEAVE_JOB_SHAPES(&run.options),

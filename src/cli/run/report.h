@@ -185,7 +185,8 @@ typedef struct cleave_run_checks {
 typedef struct cleave_run {
   cleave_job_options_t options;
   cleave_job_t job;
-  cleave_check_tolerance_t tolerance;
+  double rtol; /* negative: by the dtype of an output (checks.c) */
+  double atol;
   int64_t warmup;
   int64_t repeat;
   bool verify;

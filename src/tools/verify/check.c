@@ -72,6 +72,16 @@ static cleave_tensor_t read_reference(const cleave_tensor_view_t *actual, const 
   return reference;
 }
 
+cleave_check_tolerance_t cleave_check_tolerance_of(cleave_dtype_t dtype) {
+  switch (dtype) {
+    case CLEAVE_DTYPE_F64: return (cleave_check_tolerance_t){.rtol = 1e-9, .atol = 1e-9, .scaled = true};
+    case CLEAVE_DTYPE_F32: return (cleave_check_tolerance_t){.rtol = 1e-3, .atol = 1e-4, .scaled = true};
+    case CLEAVE_DTYPE_F16: return (cleave_check_tolerance_t){.rtol = 1e-2, .atol = 1e-2, .scaled = true};
+    case CLEAVE_DTYPE_BF16: return (cleave_check_tolerance_t){.rtol = 4e-2, .atol = 4e-2, .scaled = true};
+    default: return (cleave_check_tolerance_t){0};
+  }
+}
+
 cleave_status_t cleave_check_tensor(const cleave_tensor_view_t *actual, const cleave_tensor_t *expected,
                                     const cleave_check_tolerance_t *tolerance,
                                     cleave_check_result_t *out_result, cleave_error_t *error) {

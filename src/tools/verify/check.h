@@ -21,6 +21,10 @@ typedef struct cleave_check_tolerance {
   const double *by_size; /* CLEAVE_CHECK_SIZES tolerances, by cleave_check_size(expected); NULL: 0 */
 } cleave_check_tolerance_t;
 
+/* What is usual for an output of this dtype, scaled: float64 1e-9, float32 1e-3 and 1e-4 of the largest
+ * value, float16 1e-2, bfloat16 4e-2; all others exact. */
+cleave_check_tolerance_t cleave_check_tolerance_of(cleave_dtype_t dtype);
+
 typedef struct cleave_check_result {
   bool matches;
   cleave_difference_t difference;
