@@ -6,9 +6,12 @@
 
 FOLDER gets the exported model gpt_cached (tests/models/export.py), if it is not there. The prompt has 16 tokens; tokens are
 drawn with temperature 100, so that they vary. Scores of every token may differ by 2e-3 of the largest, with weights of 8 bits by 5e-3, of 4 bits by 6e-2.
+Decoders as ONNX Runtime's model builder writes them (decoder.py) have to give its tokens, if it is there (ORT_DIR: the
+folder with its node_modules).
 Ends with `N passed, M failed`; says `skipped: ...` and ends with 77 without PyTorch."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,7 +25,8 @@ import numpy
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-import export  # noqa: E402  (from this folder)
+import decoder  # noqa: E402  (from this folder)
+import export  # noqa: E402
 
 TOLERANCE = 2e-3
 NARROW = {"weights of 8 bits": 5e-3, "weights of 4 bits": 6e-2}
@@ -36,6 +40,36 @@ def generate(program, model, steps, scores, more):
         if "--rules" not in more:
             command += ["--rules", os.path.join(HERE, "../../rules", name + ".lua")]
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+
+
+def greedy(program, model, *more):
+    """40 tokens with the largest scores, by cleave."""
+    command = [program, "generate", model, "--prompt", "11,402,7,7,199", "--steps", "40", "--json", *more]
+    for name in ("canonical", "generation", "onednn"):
+        command += ["--rules", os.path.join(HERE, "../../rules", name + ".lua")]
+    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)["tokens"]
+
+
+def check_decoders(program, work):
+    """Checks that failed, and all; no checks without ONNX Runtime."""
+    runtime = os.environ.setdefault("ORT_DIR", os.path.join(HERE, "../../build"))
+    if shutil.which("node") is None or not os.path.isdir(os.path.join(runtime, "node_modules/onnxruntime-node")):
+        print("decoders: not compared, onnxruntime-node is not installed")
+        return 0, 0
+    failed = total = 0
+    sizes = f"{decoder.KEY_HEADS}x{decoder.SIZE}"
+    for bits in (32, 4):
+        model = f"{work}/decoder.onnx"
+        decoder.write(model, bits)
+        found = subprocess.run(["node", os.path.join(HERE, "../onnxruntime/generate.mjs"), model, "1", "40", "11,402,7,7,199",
+                                sizes], stdout=subprocess.PIPE, check=True).stdout
+        expected = json.loads(found)["tokens"]
+        for more in ([], ["--capacity", "300", "--threads", "1"]):
+            tokens = greedy(program, model, *more)
+            total += 1
+            failed += tokens != expected or len(set(tokens)) < 10
+            print(f"decoder of {bits} bits {' '.join(more)}: {'equal' if tokens == expected else 'differs'}")
+    return failed, total
 
 
 def main():
@@ -62,7 +96,9 @@ def main():
             wrong = largest is None or not largest <= NARROW.get(name, TOLERANCE) or len(set(report["tokens"])) < steps // 4
             failed += wrong
             print(f"{name}: {'differs' if wrong else 'equal'}, {found.shape} of {expected.shape}, largest difference {largest}")
-    print(f"{len(runs) - failed} passed, {failed} failed")
+        wrong, total = check_decoders(program, work)
+    print(f"{len(runs) + total - failed - wrong} passed, {failed + wrong} failed")
+    failed += wrong
     return 1 if failed else 0
 
 

@@ -218,5 +218,23 @@ def quantized():
           dict(one, **weights))
 
 
-for part in (activations, products, normalisations, attention, groups, rotary, quantized):
+def tables():
+    """Rows of tables of integers, in blocks of 16 with a scale each; two numbers of 4 bits are in a byte."""
+    def case(name, bits=4, indices=((3, 0), (5, 2)), inputs="d i s", shape=(6, 32), extra=None, **attributes):
+        packed = shape[:-1] + (shape[-1] * bits // 8,)
+        axis = attributes.get("quantize_axis", 1)
+        blocks = tuple(-(-size // 16) if d == axis else size for d, size in enumerate(shape))
+        constants = {"d": some_bytes(*packed), "s": numpy.abs(floats(*blocks)), **(extra or {})}
+        write(name, node("GatherBlockQuantized", inputs, "y", bits=bits, block_size=16, **attributes),
+              {"i": numpy.int64(indices)}, constants)
+    case("table_4_bits")
+    case("table_8_bits", bits=8)
+    case("table_one_row", indices=4)
+    case("table_zero_points", inputs="d i s z", extra={"z": some_bytes(6, 1)})
+    case("table_zero_points_8_bits", bits=8, inputs="d i s z", extra={"z": some_bytes(6, 2)})
+    case("table_part_of_a_block", shape=(6, 40))
+    case("table_rank_3", shape=(6, 3, 32), quantize_axis=2)
+
+
+for part in (activations, products, normalisations, attention, groups, rotary, quantized, tables):
     part()
