@@ -8,21 +8,21 @@
 --
 -- The size of the past becomes the capacity. The number of tokens so far is a new input of one
 -- element, `past_length` (int64); with it, positions and rows of masks are looked up that the model
--- cut from tables. A model that computes anything else from the size of the past stays as it is,
--- with the reason among the refusals. Run `canonical` before, which finds Attention.
+-- cut from tables, or counted by Range. A mask that comes with each call, as exporters have it,
+-- has the capacity as its length then, with zeros for what is still to come. A model that computes
+-- anything else from the size of the past or from the mask stays as it is, with the reason among
+-- the refusals. Run `canonical` before, which finds Attention.
 --
--- GroupQueryAttention of ONNX Runtime is read as such caches, which it makes larger in front of each
--- call if they have no room. Here they have: the rewrite `kept_room` leaves that out.
+-- GroupQueryAttention of ONNX Runtime is read as such caches, which it makes larger in front of
+-- each call if they have no room. Here they have: the rewrite `kept_room` leaves that out.
 
 local sizes = include "generation/sizes.lua"
-local sum, is_same, elements_of = sizes.sum, sizes.is_same, sizes.elements
-local sum_of_size = sizes.of_size
+local is_same, sum_of_size = sizes.is_same, sizes.of_size
+local cuts_of = include "generation/cuts.lua"
+local masks = include "generation/masks.lua"
+local name_of = cuts_of.name_of
 
 -- ---- what the pass looks for ----
-
-local function name_of(node)
-  return node.op .. " '" .. node.name .. "'"
-end
 
 -- Outputs that are an input joined with what is new: { past, fresh, joined, axis, output }.
 local function find_caches(graph)
@@ -85,93 +85,15 @@ local function find_attention(graph, cache_of)
   return found
 end
 
--- The cuts that a Slice makes, by axis: "rows" from past to past + new, "keys" from 0 to past +
--- new; nil if none of them depends on the past; false and why if it is another one.
-local function cuts_of(node, past, fresh)
-  local starts, ends = elements_of(node.inputs.starts), elements_of(node.inputs.ends)
-  local axes, steps = elements_of(node.inputs.axes), elements_of(node.inputs.steps)
-  if not starts or not ends then
-    return nil
-  end
-  local whole, before, cuts = sum(fresh, { [past] = 1 }, 1), { [past] = 1, rest = 0 }, {}
-  for k = 1, #starts do
-    local depends = (starts[k][past] or 0) ~= 0 or (ends[k][past] or 0) ~= 0
-    local axis = axes and axes[k].rest or k - 1
-    axis = axis < 0 and axis + node.inputs.data.rank or axis
-    if depends and steps and steps[k].rest ~= 1 then
-      return false, name_of(node) .. " takes steps over the past"
-    elseif depends and is_same(starts[k], before) and is_same(ends[k], whole) then
-      cuts[#cuts + 1] = { axis = axis, kind = "rows" }
-    elseif depends and is_same(starts[k], { rest = 0 }) and is_same(ends[k], whole) then
-      cuts[#cuts + 1] = { axis = axis, kind = "keys" }
-    elseif depends then
-      return false, name_of(node) .. " cuts neither the new rows nor all keys from a table"
-    else
-      cuts[#cuts + 1] = { axis = axis, kind = "other", at = k }
-    end
-  end
-  for _, cut in ipairs(cuts) do
-    if cut.kind ~= "other" then
-      return cuts
-    end
-  end
-  return nil
-end
-
-local INTEGERS = { Shape = true, Gather = true, Concat = true, Add = true, Sub = true,
-  Cast = true, Identity = true, Reshape = true, Squeeze = true, Unsqueeze = true }
-
--- Does a reader of sizes of the past do anything else than cutting tables? If so, its name.
-local function other_reader(value, cuts, seen)
-  for _, node in ipairs(value.users) do
-    if not cuts[node] and not seen[node] then
-      seen[node] = true
-      if not INTEGERS[node.op] then
-        return name_of(node)
-      end
-      local found = other_reader(node.outputs[1], cuts, seen)
-      if found then
-        return found
-      end
-    end
-  end
-  return nil
-end
-
-local POINTWISE = { Add = true, And = true, Cast = true, Expand = true, Identity = true, Mul = true,
-  Not = true, Or = true, Sub = true, Unsqueeze = true, Where = true }
-
--- Are the columns of a mask cut from tables, so that there is one for each place of the cache?
-local function follows(value, cuts)
-  local size = value.shape and (value.rank == 0 and 1 or value.shape[value.rank])
-  local node = value.producer
-  if size == 1 then
-    return true
-  elseif not node then
-    return false
-  elseif cuts[node] then
-    for _, cut in ipairs(cuts[node]) do
-      if cut.kind == "keys" and cut.axis == value.rank - 1 then
-        return true
-      end
-    end
-    return false
-  elseif not POINTWISE[node.op] then
-    return false
-  end
-  local last = (node.op == "Expand" or node.op == "Unsqueeze") and 1 or #node.inputs
-  for k = 1, last do
-    if not follows(node.inputs[k], cuts) then
-      return false
-    end
-  end
-  return true
-end
-
 -- ---- what it makes of it ----
 
 -- `data` cut as the Slice cuts it, with a cache of the size of `past`.
 local function cut_again(g, node, cuts, rows, capacity)
+  if node.op == "Range" then
+    local counted = cuts[1].kind == "rows" and rows
+      or g.Range(g.constant(0), g.Squeeze(capacity), g.constant(1))
+    return g.Cast(counted, { to = node.outputs[1].dtype })
+  end
   local data = node.inputs.data
   for _, cut in ipairs(cuts) do
     local axis = g.constant { cut.axis }
@@ -215,7 +137,8 @@ local function input_of_size(graph, size)
   return nil
 end
 
--- What the pass changes: { past, fresh, caches, attention, cuts, tokens, axis }; nil and why not.
+-- What the pass changes: { past, fresh, caches, attention, cuts, tokens, axis, mask }; nil and why
+-- not.
 local function find(graph)
   local caches = find_caches(graph)
   if #caches == 0 then
@@ -238,6 +161,7 @@ local function find(graph)
   if not found.tokens then
     return nil, "no input has the number of new keys as a size"
   end
+  found.mask = masks.find(graph, found.fresh)
   found.attention, why = find_attention(graph, cache_of)
   return found.attention and found, why
 end
@@ -246,18 +170,16 @@ end
 local function find_cuts(graph, found)
   local cuts = {}
   for node in graph:topological() do
-    if node.op == "Slice" then
-      local why
-      cuts[node], why = cuts_of(node, found.past, found.fresh)
-      if cuts[node] == false then
-        return nil, why
-      end
+    local why
+    cuts[node], why = cuts_of.of_node(node, found.past, found.fresh)
+    if cuts[node] == false then
+      return nil, why
     end
   end
   for _, cache in ipairs(found.caches) do
     for _, reader in ipairs(cache.past.users) do
       local other = reader.op ~= "Shape" and reader.outputs[1] ~= cache.joined and name_of(reader)
-        or reader.op == "Shape" and other_reader(reader.outputs[1], cuts, {})
+        or reader.op == "Shape" and cuts_of.other_reader(reader.outputs[1], cuts, {})
       if other then
         return nil, ("%s computes something else from the past '%s'"):format(other, cache.past.name)
       end
@@ -265,9 +187,13 @@ local function find_cuts(graph, found)
   end
   for _, node in ipairs(found.attention) do
     local mask = node.inputs.attn_mask
-    if mask and not follows(mask, cuts) then
+    if mask and not masks.follows(mask, found.mask, cuts) then
       return nil, ("the mask of %s is not cut from tables"):format(name_of(node))
     end
+  end
+  local other = found.mask and masks.other_reader(found.mask, cuts, {})
+  if other then
+    return nil, ("%s computes something else from the mask '%s'"):format(other, found.mask.name)
   end
   return cuts
 end
@@ -313,6 +239,9 @@ end
 
 local SIZES = { q = { 1, 2, "T", 4 }, k = { 1, 2, "T", 4 }, v = { 1, 2, "T", 4 },
   past_k = { 1, 2, "P", 4 }, past_v = { 1, 2, "P", 4 } }
+
+local WITH_MASK = { q = SIZES.q, k = SIZES.k, v = SIZES.v, past_k = SIZES.past_k,
+  past_v = SIZES.past_v, mask = { 1, "M", dtype = "int64" } }
 
 -- Rows [P, P + T) of a table, and its first P + T columns, if it has any.
 local function cut(g, table_, past, fresh, axis)
@@ -395,7 +324,7 @@ return ruleset {
     refused = { fixed_capacity = "is read by ReduceSum" },
   },
 
-  test "a mask that a caller gives stays" {
+  test "a mask of floats that comes with the call stays" {
     inputs = { q = SIZES.q, k = SIZES.k, v = SIZES.v, past_k = SIZES.past_k, past_v = SIZES.past_v,
       mask = { 1, 1, 1, "M" } },
     graph = function(g, q, k, v, past_k, past_v, mask)
@@ -404,6 +333,44 @@ return ruleset {
     end,
     expect_not = { "fixed_capacity" },
     refused = { fixed_capacity = "is not cut from tables" },
+  },
+
+  test "a mask that comes with the call has a place for each of the cache" {
+    inputs = WITH_MASK,
+    graph = function(g, q, k, v, past_k, past_v, mask)
+      local keys, values = g.Concat(past_k, k, { axis = 2 }), g.Concat(past_v, v, { axis = 2 })
+      local hidden = g.Unsqueeze((1 - g.Cast(mask, { to = "float32" })) * -1e9, g.constant { 1, 2 })
+      local causal = cut(g, g.normal { 1, 1, 9, 9 }, past_k, k, 2)
+      return g.Attention(q, keys, values, hidden + causal), keys, values
+    end,
+    expect = { fixed_capacity = 1, TensorScatter = 2, Concat = 0 },
+  },
+
+  test "what is seen may be counted" {
+    inputs = WITH_MASK,
+    graph = function(g, q, k, v, past_k, past_v, mask)
+      local keys, values = g.Concat(past_k, k, { axis = 2 }), g.Concat(past_v, v, { axis = 2 })
+      local function size(x, d)
+        return g.Gather(g.Shape(x), g.constant(d))
+      end
+      local all = g.Range(g.constant(0), size(mask, 1), g.constant(1))
+      local past = size(past_k, 2)
+      local own = g.Range(past, past + size(k, 2), g.constant(1))
+      local seen = g.LessOrEqual(all, g.Unsqueeze(own, g.constant { 1 }))
+      return g.Attention(q, keys, values, g.And(seen, g.Cast(mask, { to = "bool" }))), keys, values
+    end,
+    expect = { fixed_capacity = 1, TensorScatter = 2, Concat = 0, Range = 2 },
+  },
+
+  test "positions from a mask that comes with the call stay" {
+    inputs = WITH_MASK,
+    graph = function(g, q, k, v, past_k, past_v, mask)
+      local keys, values = g.Concat(past_k, k, { axis = 2 }), g.Concat(past_v, v, { axis = 2 })
+      local hidden = g.Unsqueeze((1 - g.Cast(mask, { to = "float32" })) * -1e9, g.constant { 1, 2 })
+      return g.Attention(q, keys, values, hidden), keys, values, g.CumSum(mask, g.constant(1))
+    end,
+    expect_not = { "fixed_capacity" },
+    refused = { fixed_capacity = "computes something else from the mask" },
   },
 
   test "the size of the past as a number stays" {

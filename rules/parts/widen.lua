@@ -23,7 +23,7 @@ end
 
 return {
   options = {
-    widen = option.boolean(true, "what a model computes in float16 or bfloat16 is computed in float32"),
+    widen = option.boolean(true, "what models compute in float16 or bfloat16 is float32"),
   },
 
   pass "widen" {
@@ -36,7 +36,8 @@ return {
 
   test "a model of float16 is computed in float32, rounded where it leaves" {
     graph = function(g, x)
-      return g.Relu(g.MatMul(x, g.Cast(g.normal { 32, 32 }, { to = 10 })) + g.Cast(g.normal { 32 }, { to = 10 }))
+      local w, b = g.Cast(g.normal { 32, 32 }, { to = 10 }), g.Cast(g.normal { 32 }, { to = 10 })
+      return g.Relu(g.MatMul(x, w) + b)
     end,
     inputs = { x = { 4, 32, dtype = "float16" } },
     expect = { widen = 1, product = 1, Cast = 2, left = 2 },

@@ -142,6 +142,45 @@ def cached_inputs(layers=6, heads=6, words=8000, length=5, past=11):
     return torch.randint(0, words, (1, length)), *(torch.randn(1, heads, past, 64) for _ in range(2 * layers))
 
 
+class MaskedGpt(CachedGpt):
+    """The same with a mask and positions as inputs, as Optimum exports GPT-2: added to a causal mask that is cut from a table."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.tril(torch.ones(256, 256, dtype=torch.bool))[None, None])
+
+    def see(self, ids, mask, before):
+        total = before + ids.shape[1]
+        causal = self.seen[:, :, total - ids.shape[1]:total, :total]
+        hidden = (1.0 - mask[:, None, None, :].to(torch.float32)) * -1e9
+        return torch.where(causal, torch.tensor(0.0), torch.tensor(-1e9)) + hidden
+
+    def forward(self, ids, mask, positions, *past):
+        x = self.words(ids) + self.places(positions)
+        seen = self.see(ids, mask, past[0].shape[2])
+        present = []
+        for k, layer in enumerate(self.layers):
+            x, pair = layer(x, seen, past[2 * k: 2 * k + 2])
+            present += pair
+        return (self.head(self.norm(x)), *present)
+
+
+class CountedGpt(MaskedGpt):
+    """The same, as Optimum exports Llama: what is seen follows from positions that are counted."""
+
+    def see(self, ids, mask, before):
+        places = torch.arange(before, before + ids.shape[1])
+        seen = torch.triu(torch.full((ids.shape[1], mask.shape[-1]), -1e9), diagonal=1)
+        seen = seen * (torch.arange(mask.shape[-1]) > places.reshape(-1, 1))
+        seen = seen[None, None].expand(ids.shape[0], 1, -1, -1)
+        return seen.masked_fill(seen + mask[:, None, None, :] == 0, -1e9)
+
+
+def masked_inputs(length=5, past=11):
+    ids, *states = cached_inputs(length=length, past=past)
+    return ids, torch.ones(1, past + length, dtype=torch.int64), torch.arange(past, past + length)[None], *states
+
+
 class Lstm(nn.Module):
     def __init__(self):
         super().__init__()
@@ -218,13 +257,15 @@ def sequence(*names):
 BERT_NAMES = ["ids", "mask", "kinds"]
 
 
-def cached(make, inputs, layers):
-    """A model with caches of keys and values, as an entry of MODELS."""
+def cached(make, inputs, layers, *more):
+    """A model with caches of keys and values, as an entry of MODELS; `more`: inputs behind the tokens."""
     names = [f"{kind}_{k}" for k in range(layers) for kind in ("key", "value")]
     past, present = [f"past_{name}" for name in names], [f"present_{name}" for name in names]
     axes = {"ids": {0: "N", 1: "T"}, "logits": {0: "N", 1: "T"}, **{name: {0: "N", 2: "P"} for name in past},
-            **{name: {0: "N", 2: "total"} for name in present}}
-    return make, inputs, ["ids"] + past, ["logits"] + present, axes
+            **{name: {0: "N", 2: "total"} for name in present}, "attention_mask": {0: "N", 1: "P + T"},
+            "position_ids": {0: "N", 1: "T"}}
+    names = ["ids", *more] + past, ["logits"] + present
+    return make, inputs, *names, {name: axes[name] for name in sum(names, [])}
 
 
 MODELS = {
@@ -238,8 +279,10 @@ MODELS = {
 }
 
 
-# The sizes of GPT-2 (124 million parameters): exported only if it is named.
-LARGE = {"gpt2_cached": cached(lambda: CachedGpt(12, 768, 12, 50257, 1024), lambda: cached_inputs(12, 12, 50257), 12)}
+# Exported only if they are named; the last one has the sizes of GPT-2 (124 million parameters).
+OTHERS = {"gpt_masked": cached(MaskedGpt, masked_inputs, 6, "attention_mask", "position_ids"),
+          "gpt_counted": cached(CountedGpt, masked_inputs, 6, "attention_mask", "position_ids"),
+          "gpt2_cached": cached(lambda: CachedGpt(12, 768, 12, 50257, 1024), lambda: cached_inputs(12, 12, 50257), 12)}
 
 
 def vision(name):
@@ -278,7 +321,7 @@ def export(folder, name, opset):
     target = f"{folder}/{name}_op{opset}"
     if os.path.exists(f"{target}/model.onnx"):
         return
-    make, inputs, input_names, output_names, axes = {**MODELS, **LARGE}.get(name) or vision(name)
+    make, inputs, input_names, output_names, axes = {**MODELS, **OTHERS}.get(name) or vision(name)
     torch.manual_seed(0)
     model, values = randomise(make()), inputs()
     with torch.no_grad():
@@ -311,7 +354,7 @@ def main(arguments):
     wanted = arguments[1:] or [f"{name}@{opset}" for opset in (13, 17) for name in names]
     for item in wanted:
         name, _, opset = item.partition("@")
-        if name not in names + MORE + list(LARGE):
+        if name not in names + MORE + list(OTHERS):
             sys.exit(f"export.py: model '{name}' is unknown; expected one of {', '.join(names + MORE)}")
         tasks += [(arguments[0], name, int(version)) for version in ([opset] if opset else [13, 17])]
     side_by_side(export, tasks)

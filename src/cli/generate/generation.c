@@ -138,32 +138,36 @@ static bool grows(const cleave_graph_t *graph, const cleave_state_pair_t *pair) 
   return is_open;
 }
 
-/* The states of a session, whose open sizes are the capacity: outputs must have it, too. */
-static cleave_status_t feed_states(const cleave_generation_t *generation, cleave_session_t *session,
-                                   cleave_error_t *error) {
+/* Why no rule changed the whole model: the reason of the first pass that left it as it was, or NULL. */
+static const char *reason_of_pass(const cleave_edits_t *edits) {
+  for (size_t k = 0; edits != NULL && k < edits->refusals.count; k++) {
+    const cleave_edit_refusal_t *refusal = &edits->refusals.items[k];
+    if (strcmp(edits->rules.items[refusal->rule].kind, "pass") == 0) {
+      return refusal->reason;
+    }
+  }
+  return NULL;
+}
+
+/* Why a session does not have states of a fixed size, if one of them grows; otherwise what failed. */
+static cleave_status_t explain(const cleave_generation_t *generation, cleave_status_t failed,
+                               const cleave_error_t *cause, cleave_error_t *error) {
   const cleave_graph_t *graph = generation->job.plan->graph;
-  cleave_error_t cause = CLEAVE_ERROR_INIT;
-  uint32_t refused = 0;
-  cleave_status_t status = cleave_states_feed(&generation->pairs, session, &refused, &cause);
-  if (status == CLEAVE_OK || status != CLEAVE_ERROR_SHAPE ||
-      !grows(graph, &generation->pairs.list.items[refused])) {
-    return status == CLEAVE_OK ? status : cleave_error_set(error, status, "%s", cause.message);
+  size_t k = 0;
+  while (k < generation->pairs.list.count && !grows(graph, &generation->pairs.list.items[k])) {
+    k++;
   }
-  cleave_text_t why = {0};
-  if (generation->job.plan->edits != NULL) {
-    cleave_plan_print_refusals(generation->job.plan->edits, 1, &why);
+  if (failed != CLEAVE_ERROR_SHAPE || k == generation->pairs.list.count ||
+      generation->inputs.length != CLEAVE_INDEX_NONE) {
+    return cleave_error_set(error, failed, "%s", cause->message);
   }
-  while (why.length > 0 && why.data[why.length - 1] == '\n') {
-    why.data[--why.length] = '\0';
-  }
-  status = cleave_error_set(
+  const char *reason = reason_of_pass(generation->job.plan->edits);
+  return cleave_error_set(
       error, CLEAVE_ERROR_UNSUPPORTED,
       "%s: state '%s' has another size in each run, and rules made no cache of a fixed capacity of it%s%s",
       generation->job_options.model,
-      cleave_value_name(graph, graph->inputs.items[generation->pairs.list.items[refused].input]),
-      why.length > 0 ? ": " : "", cleave_text_get(&why));
-  cleave_text_deinit(&why);
-  return status;
+      cleave_value_name(graph, graph->inputs.items[generation->pairs.list.items[k].input]),
+      reason != NULL ? ": " : "", reason != NULL ? reason : "");
 }
 
 static cleave_status_t load(cleave_generation_t *generation, cleave_error_t *error) {
@@ -211,9 +215,13 @@ static cleave_status_t make_session(const cleave_generation_t *generation, int64
   options.threads = (int32_t)generation->job_options.threads;
   options.profile = generation->profile_path != NULL;
   options.programs = generation->job.programs;
-  CLEAVE_TRY_CLEANUP(cleave_session_create(generation->job.model, generation->job.plan, pointers, count,
-                                           &options, out_session, error));
-  status = feed_states(generation, *out_session, error);
+  cleave_error_t cause = CLEAVE_ERROR_INIT;
+  status = cleave_session_create(generation->job.model, generation->job.plan, pointers, count, &options,
+                                 out_session, &cause);
+  if (status == CLEAVE_OK) {
+    status = cleave_states_feed(&generation->pairs, *out_session, &cause);
+  }
+  status = status == CLEAVE_OK ? CLEAVE_OK : explain(generation, status, &cause, error);
 cleanup:
   cleave_free(views);
   cleave_free((void *)pointers);

@@ -105,14 +105,13 @@ void cleave_states_deinit(cleave_state_pairs_t *pairs) {
 }
 
 cleave_status_t cleave_states_feed(const cleave_state_pairs_t *pairs, cleave_session_t *session,
-                                   uint32_t *out_refused, cleave_error_t *error) {
+                                   cleave_error_t *error) {
   const cleave_graph_t *graph = cleave_session_graph(session);
   for (size_t k = 0; k < pairs->list.count; k++) {
     cleave_state_pair_t pair = pairs->list.items[k];
     cleave_error_t cause = CLEAVE_ERROR_INIT;
     cleave_status_t status = cleave_session_feed(session, pair.output, pair.input, &cause);
     if (status != CLEAVE_OK) {
-      *out_refused = (uint32_t)k;
       return cleave_error_set(error, status, "state '%s': %s",
                               cleave_value_name(graph, graph->inputs.items[pair.input]), cause.message);
     }

@@ -30,8 +30,8 @@ bool cleave_states_have_input(const cleave_state_pairs_t *pairs, uint32_t input)
 bool cleave_states_have_output(const cleave_state_pairs_t *pairs, uint32_t output);
 void cleave_states_deinit(cleave_state_pairs_t *pairs);
 
-/* cleave_session_feed for each pair; errors have the names, and `*out_refused` is the pair. */
+/* cleave_session_feed for each pair; errors have the names. */
 CLEAVE_STATUS cleave_states_feed(const cleave_state_pairs_t *pairs, cleave_session_t *session,
-                                 uint32_t *out_refused, cleave_error_t *error);
+                                 cleave_error_t *error);
 
 #endif /* CLEAVE_CLI_GENERATE_STATES_H */
