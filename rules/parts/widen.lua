@@ -3,19 +3,21 @@
 -- of float16 are rounded once for each value that leaves, not after every operator. What
 -- `precision` asks for comes after it: products of 16 bits with sums in float32.
 --
--- Caches of keys and values stay as they are, and so does the attention that reads them.
+-- Caches of keys and values stay as they are, and so does the attention that reads them; rows that
+-- are looked up in a table of weights are cast, not the table.
 
 local dtypes = include("parts/dtypes.lua")
 
-local function reads_cache(node)
+local function stays(node)
   return node.op == "Attention" and node.inputs.nonpad_kv_seqlen ~= nil
+    or node.op == "Gather" and node.inputs[1].is_constant
 end
 
 local function widen(graph, _, g)
   local count = 0
   for _, from in ipairs { "float16", "bfloat16" } do
     count = count + dtypes.change(graph, g, from, "float32", function(node)
-      return not reads_cache(node)
+      return not stays(node)
     end)
   end
   return count > 0, "nothing of float16 or bfloat16 is computed"
@@ -42,5 +44,33 @@ return {
     inputs = { x = { 4, 32, dtype = "float16" } },
     expect = { widen = 1, product = 1, Cast = 2, left = 2 },
     equal = true,
+  },
+
+  test "a table of float16 is not cast, but the rows that are looked up" {
+    graph = function(g, ids)
+      local table_ = g.Cast(g.normal { 50, 32 }, { to = 10 })
+      return g.Softmax(g.MatMul(g.Gather(table_, ids), g.Cast(g.normal { 32, 32 }, { to = 10 })))
+    end,
+    inputs = { ids = { 4, dtype = "int64", low = 0, high = 50 } },
+    expect = { widen = 1, Gather = 1, Cast = 2 },
+    equal = true,
+  },
+
+  test "what is computed in float32 already, between casts, is not rounded" {
+    graph = function(g, x)
+      local y = g.Cast(g.Softmax(g.Cast(x, { to = 1 })), { to = 10 })
+      return g.MatMul(y, g.Cast(g.normal { 32, 32 }, { to = 10 }))
+    end,
+    inputs = { x = { 4, 32, dtype = "float16" } },
+    expect = { widen = 1, Cast = 2 },
+    equal = true,
+  },
+
+  test "models of float32 stay" {
+    graph = function(g, x)
+      return g.Relu(x)
+    end,
+    expect_not = { "widen" },
+    refused = { widen = "nothing of float16 or bfloat16" },
   },
 }
