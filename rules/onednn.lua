@@ -85,9 +85,10 @@ end
 -- matrix products and sums. Its recurrent layers compute every step.
 local included = {}
 for _, path in ipairs {
-  "parts/widen.lua", "canonical/activations.lua", "canonical/normalization.lua", "canonical/einsum.lua",
-  "canonical/recurrent.lua", "canonical/training.lua", "parts/qlinear.lua", "parts/int8.lua",
-  "parts/quantized.lua", "parts/weights.lua", "parts/precision.lua",
+  "parts/widen.lua", "canonical/activations.lua", "canonical/normalization.lua",
+  "canonical/einsum.lua", "canonical/recurrent.lua", "canonical/training.lua",
+  "parts/qlinear.lua", "parts/int8.lua", "parts/quantized.lua", "parts/weights.lua",
+  "parts/precision.lua",
 } do
   included[#included + 1] = include(path)
 end

@@ -59,6 +59,17 @@ local function caster(g, to)
   end
 end
 
+-- Who reads a Cast reads what it casts.
+local function pass_by(g, node)
+  for _, reader in ipairs(node.outputs[1].users) do
+    for k = 1, #reader.inputs do
+      if reader.inputs[k] == node.outputs[1] then
+        g.set_input(reader, k, node.inputs[1])
+      end
+    end
+  end
+end
+
 ---Computes nodes in the dtype `to` that compute in `from`, if `chooses(node)`. How many it changed.
 function M.change(graph, g, from, to, chooses)
   local nodes, chosen, count = {}, {}, 0
@@ -73,19 +84,22 @@ function M.change(graph, g, from, to, chooses)
     return value.dtype == from and value.producer ~= nil
       and chosen[value.producer.index] == true
   end
-  local enter, leave = caster(g, to), caster(g, from)
+  local enter, leave, casts = caster(g, to), caster(g, from), {}
   for _, node in ipairs(count > 0 and nodes or {}) do
     local last = chosen[node.index] and operands(node) or 0
     for k = 1, #node.inputs do
       local value = node.inputs[k]
       if value and value.dtype == from and is_changed(value) ~= (k <= last) then
         if node.op == "Cast" and node.attrs.to == CODES[to] then
-          g.replace(node.outputs[1], value)
+          casts[#casts + 1] = node
         else
           g.set_input(node, k, k <= last and enter(value) or leave(value))
         end
       end
     end
+  end
+  for _, node in ipairs(casts) do
+    pass_by(g, node)
   end
   for k, value in ipairs(count > 0 and graph.outputs or {}) do
     if is_changed(value) then

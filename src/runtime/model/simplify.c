@@ -11,6 +11,7 @@
 #include "graph/order.h"
 #include "ops/infer.h"
 #include "runtime/model/bind.h"
+#include "system/file.h"
 
 enum { MAX_ROUNDS = 4, LARGE_RESULT = 16 << 20, MUCH_GARBAGE = 64 << 20, SOME_GARBAGE = 256 << 10 };
 
@@ -147,18 +148,23 @@ static cleave_status_t remove_folded(folding_t *folding, cleave_node_t node, cle
   uint32_t count = 0;
   for (uint32_t k = 0; k < cleave_node_input_count(graph, node); k++) {
     cleave_value_t input = cleave_node_input(graph, node, k);
-    if (cleave_value_exists(input) && input.index >= budget->first_value) {
+    if (cleave_value_exists(input)) {
       inputs[count++] = input;
     }
   }
   cleave_graph_remove_node(graph, node);
   for (uint32_t k = 0; k < count; k++) {
     const cleave_value_record_t *record = cleave_graph_value(graph, inputs[k]);
-    if (record->tensor != NULL && record->use_count == 0) {
-      budget->bytes += record->tensor->bytes;
-      folding->garbage += record->tensor->bytes;
-      cleave_graph_remove_constant(graph, inputs[k]);
+    if (record->tensor == NULL || record->use_count > 0) {
+      continue;
     }
+    if (inputs[k].index < budget->first_value) { /* the model's own, which no session will read */
+      cleave_file_drop_pages(record->tensor->data, record->tensor->bytes);
+      continue;
+    }
+    budget->bytes += record->tensor->bytes;
+    folding->garbage += record->tensor->bytes;
+    cleave_graph_remove_constant(graph, inputs[k]);
   }
   if (folding->garbage > MUCH_GARBAGE) {
     folding->garbage = 0;
