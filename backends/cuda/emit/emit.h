@@ -243,6 +243,11 @@ CLEAVE_MUST_USE cleave_status_t cuda_emit_fused_product(cuda_plan_t *plan, const
   X(CumSum, running_sum)                        \
   X(ReverseSequence, reverse_sequence)          \
   X(CenterCropPad, center_crop_pad)             \
+  X(TopK, top)                                  \
+  X(GridSample, grid_sample)                    \
+  X(AffineGrid, affine_grid)                    \
+  X(RoiAlign, roi_align)                        \
+  X(MaxRoiPool, roi_pool)                       \
   X(Attention, attention)
 
 #define CUDA_EMIT_DECLARE(op, name) \

@@ -21,8 +21,6 @@ static void selections(sweep_t *sweep) {
       "Compress(x[3,4], Cast{to=9}(#[0,1,1,0,1]))",
       "Compress{axis=0}(x[3,4], Cast{to=9}(#[0,1,1]))",
       "Compress{axis=-1}(x[3,4], Cast{to=9}(#[1,0,1,1]))",
-      "y, i = TopK(x[3,5], #[2]) -> y",
-      "y, i = TopK{axis=0, largest=0}(x[3,5], #[2]) -> y",
       "y, i = TopK{sorted=0}(x[3,5], #[4]) -> y",
       "y, i = Unique(x[7]) -> y",
       "y, i = Unique{axis=1, sorted=0}(x[2,4]) -> y",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that no other subject has, with their attributes: products, transforms of signals, grids
-// and resizing, losses.
+// Operators that no other subject has, with their attributes: products, transforms of signals,
+// losses.
 #include <stdio.h>
 
 #include "sweep.h"
@@ -102,41 +102,6 @@ static void signals(sweep_t *sweep) {
   texts(sweep, list, COUNT(list));
 }
 
-static void images(sweep_t *sweep) {
-  static const char *const paddings[] = {"zeros", "border", "reflection"};
-  static const char *const places[] = {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel",
-                                       "half_pixel_symmetric"};
-  static const char *const modes[] = {"linear", "nearest", "cubic"};
-  static const char *const rounding[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
-  static const char *const list[] = {
-      "AffineGrid(t[2,2,3], #[2,1,3,4])",
-      "AffineGrid{align_corners=1}(t[1,3,4], #[1,1,2,3,2])",
-      "GridSample(x[1,2,3,2,4], g[1,2,2,2,3])",
-      "RoiAlign{output_height=2, output_width=3}(x[2,2,5,6], $r+[3,4], #[0,1,0])",
-      "RoiAlign{output_height=2, sampling_ratio=2, spatial_scale=0.7, "
-      "coordinate_transformation_mode=output_half_pixel}(x[2,2,5,6], $r+[3,4], #[0,1,0])",
-      "Resize{mode=linear, antialias=1, axes=[2,3]}(x[1,2,6,8], _, _, #[3,5])",
-      "Resize{mode=cubic, antialias=1, axes=[2,3]}(x[1,2,6,8], _, _, #[3,5])",
-      "Resize{mode=cubic, cubic_coeff_a=-0.5, exclude_outside=1}(x[1,2,4,4], _, _, #[1,2,7,8])",
-      "Resize{mode=linear}(x[2,3,4], _, _, #[3,3,6])",
-  };
-  for (size_t p = 0; p < COUNT(paddings); p++) {
-    for (int k = 0; k < 4; k++) {
-      sweep_nodes(sweep, "GridSample{mode=%s, padding_mode=%s, align_corners=%d}(x[2,2,4,5], g[2,3,3,2])",
-                  modes[k / 2], paddings[p], k % 2);
-    }
-  }
-  for (size_t m = 0; m < COUNT(modes); m++) {
-    for (size_t p = 0; p < COUNT(places); p++) {
-      sweep_nodes(sweep,
-                  "Resize{mode=%s, coordinate_transformation_mode=%s, nearest_mode=%s}(x[1,2,4,5], _, _, "
-                  "#[1,2,%d,7])",
-                  modes[m], places[p], rounding[(m + p) % COUNT(rounding)], p % 2 == 0 ? 3 : 8);
-    }
-  }
-  texts(sweep, list, COUNT(list));
-}
-
 static void losses(sweep_t *sweep) {
   static const char *const kinds[] = {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"};
   static const char *const reductions[] = {"none", "sum", "mean"};
@@ -170,6 +135,5 @@ void sweep_rest(sweep_t *sweep) {
   products(sweep);
   definitions(sweep);
   signals(sweep);
-  images(sweep);
   losses(sweep);
 }
