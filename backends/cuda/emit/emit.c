@@ -54,8 +54,9 @@ static cleave_status_t check_node(cuda_plan_t *plan, const cleave_node_view_t *n
 
 /* Operators that read images where they lie; whatever is lowered does. */
 static bool knows_layouts(const char *op) {
-  static const char *const known[] = {"AveragePool", "BatchNormalization", "Concat", "Conv", "LpPool",
-                                      "MaxPool"};
+  static const char *const known[] = {"AveragePool", "BatchNormalization", "Concat",
+                                      "Conv",        "DequantizeLinear",   "LpPool",
+                                      "MaxPool",     "QuantizeLinear"};
   bool is_known = find_operator(op) == NULL;
   for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
     is_known = is_known || strcmp(known[k], op) == 0;

@@ -160,6 +160,10 @@ CLEAVE_MUST_USE cleave_status_t cuda_emit_gemm(cuda_plan_t *plan, const cleave_n
 CLEAVE_MUST_USE cleave_status_t cuda_emit_convolution(cuda_plan_t *plan, const cleave_node_view_t *node,
                                                       uint32_t w, uint32_t to);
 
+/* ArgMax or ArgMin along an axis, the last place of several. */
+CLEAVE_MUST_USE cleave_status_t cuda_emit_last_argument(cuda_plan_t *plan, const cleave_node_view_t *node,
+                                                        int32_t axis);
+
 /* Can it be computed with bias, residual and Relu in one call? */
 bool cuda_convolution_is_whole(cuda_plan_t *plan, const cleave_node_view_t *node);
 CLEAVE_MUST_USE cleave_status_t cuda_emit_whole_convolution(cuda_plan_t *plan, const cleave_node_view_t *node,
@@ -244,6 +248,11 @@ CLEAVE_MUST_USE cleave_status_t cuda_emit_fused_product(cuda_plan_t *plan, const
   X(ReverseSequence, reverse_sequence)          \
   X(CenterCropPad, center_crop_pad)             \
   X(TopK, top)                                  \
+  X(Hardmax, hardmax)                           \
+  X(TensorScatter, tensor_scatter)              \
+  X(MaxUnpool, max_unpool)                      \
+  X(QuantizeLinear, quantize)                   \
+  X(DequantizeLinear, dequantize)               \
   X(GridSample, grid_sample)                    \
   X(AffineGrid, affine_grid)                    \
   X(RoiAlign, roi_align)                        \

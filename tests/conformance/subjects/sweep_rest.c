@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that no other subject has, with their attributes: products, transforms of signals,
-// losses.
+// Operators that no other subject has, with their attributes: products, numbers that are quantized,
+// transforms of signals, losses.
 #include <stdio.h>
 
-#include "sweep.h"
+#include "sweep_case.h"
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
@@ -83,6 +83,41 @@ static void definitions(sweep_t *sweep) {
   both(sweep, list, COUNT(list));
 }
 
+/* Scales of whole tensors, along axes and of blocks, between every two dtypes. */
+static void quantizations(sweep_t *sweep) {
+  static const char *const numbers[] = {"f32", "f16", "bf16"};
+  static const char *const integers[] = {"i8", "u8", "i16", "u16"};
+  for (size_t n = 0; n < COUNT(numbers); n++) {
+    for (size_t i = 0; i < COUNT(integers); i++) {
+      const char *x = numbers[n];
+      const char *y = integers[i];
+      sweep_nodes(sweep, "QuantizeLinear(x:%s[2,30], #0.0625:%s, z:%s[])", x, x, y);
+      sweep_nodes(sweep, "QuantizeLinear{axis=%d}(x%%:%s[3,3,3], s+:%s[3], z:%s[3])", (int)(n + i) % 3, x, x,
+                  y);
+      sweep_nodes(sweep, "QuantizeLinear{axis=1, block_size=3}(x%%:%s[2,7,3], s+:%s[2,3,3], z:%s[2,3,3])", x,
+                  x, y);
+      sweep_nodes(sweep, "DequantizeLinear(x:%s[2,30], #0.0625:%s, z:%s[])", y, x, y);
+      sweep_nodes(sweep, "DequantizeLinear{axis=%d}(x:%s[3,3,3], s+:%s[3], z:%s[3])", (int)(n + i) % 3, y, x,
+                  y);
+      if (!sweep->gradients) { /* scales of blocks have none */
+        sweep_nodes(sweep, "DequantizeLinear{axis=0, block_size=2}(x:%s[5,4], s+:%s[3,4], z:%s[3,4])", y, x,
+                    y);
+      }
+    }
+    sweep_nodes(sweep, "DequantizeLinear{axis=0}(x:i32[3,4], s+:%s[3])", numbers[n]);
+    sweep_nodes(sweep, "QuantizeLinear(x!:%s[2,30], #0.0625:%s, z:i8[])", numbers[n], numbers[n]);
+    sweep_nodes(sweep, "QuantizeLinear{axis=0}(x~:%s[3,30], s+:%s[3], z:u8[3])", numbers[n], numbers[n]);
+  }
+  if (!sweep->gradients) {
+    sweep_nodes(sweep, "DequantizeLinear{axis=-1, block_size=4}(x:u8[3,0], s+[3,0], z:u8[3,0])");
+    sweep_nodes(sweep,
+                "MatMul(x[5,64], DequantizeLinear{axis=0, block_size=16}(w:u8[64,9], s+[4,9], z:u8[4,9]))");
+  }
+  sweep_nodes(sweep,
+              "DequantizeLinear{axis=1}(QuantizeLinear{axis=1}(Conv(x[1,3,5,5], $w[4,3,2,2]), s+[4], "
+              "z:u8[4]), s, z)");
+}
+
 static void signals(sweep_t *sweep) {
   static const char *const list[] = {
       "DFT(x[2,3,5,1])",
@@ -134,6 +169,7 @@ static void losses(sweep_t *sweep) {
 void sweep_rest(sweep_t *sweep) {
   products(sweep);
   definitions(sweep);
+  quantizations(sweep);
   signals(sweep);
   losses(sweep);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // TopK: of short and long rows, along every axis, of every dtype; equal elements, NaN and infinities among
 // them.
-#include "sweep.h"
+#include "sweep_case.h"
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
@@ -69,7 +69,60 @@ static void long_rows(sweep_t *sweep) {
   }
 }
 
+static void extremes(sweep_t *sweep) {
+  static const char *const list[] = {
+      "Hardmax(x[3,17])",
+      "Hardmax{axis=0}(x[3,17])",
+      "Hardmax{axis=-2}(x[2,3,5])",
+      "Hardmax(x[2,300])",
+      "Hardmax{axis=0}(x[300])",
+      "Hardmax(x[3,0])",
+      "Hardmax(x[0,3])",
+      "Relu(Hardmax(MatMul(x[4,6], $w[6,40])))",
+  };
+  for (size_t k = 0; k < COUNT(list); k++) {
+    sweep_nodes(sweep, "%s", list[k]);
+  }
+  for (size_t t = 0; t < COUNT(dtypes); t++) {
+    if (t < 4) {
+      sweep_nodes(sweep, "Hardmax(x%%:%s[4,70])", dtypes[t]);
+      sweep_nodes(sweep, "Hardmax{axis=0}(x!:%s[7,3])", dtypes[t]);
+      sweep_nodes(sweep, "ArgMax{axis=1, select_last_index=1}(x!:%s[3,170])", dtypes[t]);
+    }
+    sweep_nodes(sweep, "%s{axis=%d, select_last_index=1, keepdims=%d}(x%%:%s[3,40,2])",
+                t % 2 == 0 ? "ArgMax" : "ArgMin", (int)(t % 3), (int)(t / 3 % 2), dtypes[t]);
+    sweep_nodes(sweep, "ArgMin{axis=-1, select_last_index=1}(x%%:%s[3,400])", dtypes[t]);
+  }
+}
+
+static void unpoolings(sweep_t *sweep) {
+  static const char *const list[] = {
+      "y, i = MaxPool{kernel_shape=[2,2], strides=[2,2]}(x[2,3,4,6]); "
+      "MaxUnpool{kernel_shape=[2,2], strides=[2,2]}(y, i)",
+      "y, i = MaxPool{kernel_shape=[3], strides=[2], pads=[1,1]}(x[2,3,9]); "
+      "MaxUnpool{kernel_shape=[3], strides=[2], pads=[1,1]}(y, i)",
+      "y, i = MaxPool{kernel_shape=[2,2,2], strides=[2,2,2]}(x[1,2,4,4,6]); "
+      "MaxUnpool{kernel_shape=[2,2,2], strides=[2,2,2]}(y, i)",
+      "y, i = MaxPool{kernel_shape=[2,2], strides=[2,2]}(x:f16[1,3,4,4]); "
+      "MaxUnpool{kernel_shape=[2,2], strides=[2,2]}(y, i)",
+      "y, i = MaxPool{kernel_shape=[2,2], strides=[2,2]}(x:f64[1,3,4,4]); "
+      "MaxUnpool{kernel_shape=[2,2], strides=[2,2]}(y, i)",
+      "y, i = MaxPool{kernel_shape=[2,2], strides=[2,2]}(x[0,3,4,4]); "
+      "MaxUnpool{kernel_shape=[2,2], strides=[2,2]}(y, i)",
+  };
+  for (size_t k = 0; k < COUNT(list); k++) {
+    sweep_nodes(sweep, "%s", list[k]);
+  }
+  if (!sweep->gradients) { /* places of a smaller tensor have none */
+    sweep_nodes(sweep,
+                "y, i = MaxPool{kernel_shape=[2,2], strides=[2,2]}(x[2,3,4,6]); "
+                "MaxUnpool{kernel_shape=[2,2], strides=[2,2]}(y, i, #[2,3,5,7])");
+  }
+}
+
 void sweep_selection(sweep_t *sweep) {
   short_rows(sweep);
   long_rows(sweep);
+  extremes(sweep);
+  unpoolings(sweep);
 }

@@ -17,9 +17,11 @@ typedef enum scatter_mode { SCATTER_CLAIM, SCATTER_PUT, SCATTER_COMBINE } scatte
 typedef struct scatter {
   const char *shape;    /* "#define RANK 3\n" */
   const char *combined; /* expression of x, which is there, and u; NULL: u replaces x */
-  int64_t size;         /* bytes of an element */
-  int64_t places;       /* that updates are counted for */
-  int64_t updates;      /* each a block of `inner` elements */
+  uint32_t from;        /* slots: the updates, and the data that they go over, CUDA_NO_SLOT: zeros */
+  uint32_t data;
+  int64_t size;    /* bytes of an element */
+  int64_t places;  /* that updates are counted for */
+  int64_t updates; /* each a block of `inner` elements */
   int64_t inner;
   int64_t lines; /* of updates that may meet, `length` of them */
   int64_t length;
@@ -52,7 +54,7 @@ static cleave_status_t emit_mode(cuda_plan_t *plan, const cleave_node_view_t *no
   char defines[MAX_DEFINES];
   char types[256];
   const cuda_pointer_t all[4] = {
-      {node->inputs[1], 0}, {owners, 0}, {node->inputs[2], 0}, {node->outputs[0], 0}};
+      {node->inputs[1], 0}, {owners, 0}, {scatter->from, 0}, {node->outputs[0], 0}};
   cuda_kernel_call_t call = {.text = "scatter",
                              .label = node->op,
                              .defines = defines,
@@ -86,8 +88,10 @@ static cleave_status_t emit_mode(cuda_plan_t *plan, const cleave_node_view_t *no
 static cleave_status_t emit_scatter(cuda_plan_t *plan, const cleave_node_view_t *node,
                                     const scatter_t *scatter) {
   uint32_t owners = 0;
-  CUDA_TRY(cuda_plan_copy(plan, (cuda_pointer_t){node->inputs[0], 0}, (cuda_pointer_t){node->outputs[0], 0},
-                          plan->slots[node->outputs[0]].bytes));
+  const cuda_pointer_t to = {node->outputs[0], 0};
+  int64_t all = plan->slots[to.slot].bytes;
+  CUDA_TRY(scatter->data == CUDA_NO_SLOT ? cuda_emit_zeros(plan, node->op, to, all)
+                                         : cuda_plan_copy(plan, (cuda_pointer_t){scatter->data, 0}, to, all));
   if (scatter->updates * scatter->inner == 0 || scatter->places == 0) {
     return CLEAVE_OK;
   }
@@ -106,8 +110,10 @@ static cleave_status_t begin_scatter(cuda_plan_t *plan, const cleave_node_view_t
                                      scatter_t *out_scatter) {
   const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
   const char *reduction = cleave_view_string(node, "reduction", "none");
-  *out_scatter =
-      (scatter_t){.combined = combination(reduction, x->dtype), .size = (int64_t)cleave_dtype_size(x->dtype)};
+  *out_scatter = (scatter_t){.combined = combination(reduction, x->dtype),
+                             .size = (int64_t)cleave_dtype_size(x->dtype),
+                             .from = node->inputs[2],
+                             .data = node->inputs[0]};
   if (out_scatter->combined == NULL && strcmp(reduction, "none") != 0) {
     return cuda_plan_refuse(plan, CLEAVE_REASON_ATTRIBUTE, "its reduction is unknown");
   }
@@ -193,5 +199,45 @@ cleave_status_t cuda_emit_scatter_nd(cuda_plan_t *plan, const cleave_node_view_t
   scatter.lines = scatter.inner;
   scatter.line_inner = scatter.inner;
   CUDA_TRY(check_length(plan, &scatter));
+  return emit_scatter(plan, node, &scatter);
+}
+
+/* The tensor that the indices count in: what MaxPool read, which may be smaller than the result. */
+cleave_status_t cuda_emit_max_unpool(cuda_plan_t *plan, const cleave_node_view_t *node) {
+  const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
+  const cleave_tensor_view_t *at = cuda_input(plan, node, 1);
+  const cleave_tensor_view_t *y = cuda_output(plan, node, 0);
+  uint32_t counts[3] = {0, 0, 0};
+  const int64_t *sizes = cleave_view_ints(node, "kernel_shape", &counts[0]);
+  const int64_t *strides = cleave_view_ints(node, "strides", &counts[1]);
+  const int64_t *pads = cleave_view_ints(node, "pads", &counts[2]);
+  uint32_t axes = x->rank < 3 ? 0 : (uint32_t)x->rank - 2;
+  char shape[48];
+  scatter_t scatter = {.shape = shape,
+                       .from = node->inputs[0],
+                       .data = CUDA_NO_SLOT,
+                       .size = (int64_t)cleave_dtype_size(x->dtype),
+                       .inner = 1,
+                       .number_count = (uint32_t)(3 * x->rank)};
+  if (axes == 0 || counts[0] != axes || (counts[1] != 0 && counts[1] != axes) ||
+      (counts[2] != 0 && counts[2] != 2 * axes) || y->rank != x->rank || at->dtype != CLEAVE_DTYPE_I64 ||
+      cleave_view_element_count(at) != cleave_view_element_count(x)) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "its indices or attributes do not fit the data");
+  }
+  (void)snprintf(shape, sizeof shape, "#define FLAT\n#define RANK %d\n", (int)x->rank);
+  memcpy(scatter.numbers, x->dims, 2 * sizeof *x->dims);
+  for (uint32_t d = 0; d < axes; d++) {
+    int64_t stride = counts[1] > 0 ? strides[d] : 1;
+    int64_t padding = counts[2] > 0 ? pads[d] + pads[axes + d] : 0;
+    scatter.numbers[2 + d] = (x->dims[2 + d] - 1) * stride - padding + sizes[d];
+    if (scatter.numbers[2 + d] < 1 && cleave_view_element_count(x) > 0) {
+      return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "its pads are larger than the tensor");
+    }
+  }
+  cuda_dense_strides(y->rank, y->dims, scatter.numbers + x->rank);
+  memcpy(scatter.numbers + 2 * x->rank, y->dims, (size_t)x->rank * sizeof *y->dims);
+  scatter.places = cleave_view_element_count(y);
+  scatter.updates = cleave_view_element_count(x);
+  scatter.is_wide = cuda_is_wide(scatter.places) || cuda_is_wide(scatter.updates);
   return emit_scatter(plan, node, &scatter);
 }

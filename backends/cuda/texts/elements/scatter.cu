@@ -3,7 +3,8 @@
 // that MODE 0 leaves in `owners` the highest number of an update of each place, counted from 1, and MODE 1 writes these alone.
 // MODE 2 combines updates with what is there: a thread has all that may meet, and takes them in order.
 // With DEPTH, update k is a block of `inner` elements for a tuple of places; with RANK, it is one element, whose place along one
-// axis is given and which otherwise lies where it lies among the updates.
+// axis is given and which otherwise lies where it lies among the updates. With FLAT the place is a number of an element in a tensor of
+// the sizes `dims`, which lies in y.
 struct arguments {
   const place *at;
 #if MODE < 2
@@ -19,6 +20,10 @@ struct arguments {
 #ifdef DEPTH
   index dims[DEPTH];
   index strides[DEPTH]; // of y, in blocks
+#elif defined FLAT
+  index dims[RANK];
+  index strides[RANK]; // of y
+  index sizes[RANK]; // of y
 #else
   index dims[RANK]; // of the updates
   index strides[RANK]; // of y; 0 along the axis
@@ -35,6 +40,20 @@ __device__ index place_of(const arguments &args, index k) {
   for (int d = 0; d < DEPTH; d++) {
     const i64 at = place_in(args.at[k * DEPTH + d], args.dims[d]);
     if (at < 0) {
+      return -1;
+    }
+    to += (index)at * args.strides[d];
+  }
+  return to;
+#elif defined FLAT
+  i64 rest = args.at[k];
+  if (rest < 0) {
+    return -1;
+  }
+#pragma unroll
+  for (int d = RANK - 1; d >= 0; d--) {
+    const i64 at = d == 0 ? rest : take_last(rest, (i64)args.dims[d]);
+    if (at >= args.sizes[d]) {
       return -1;
     }
     to += (index)at * args.strides[d];
