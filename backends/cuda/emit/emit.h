@@ -253,6 +253,9 @@ CLEAVE_MUST_USE cleave_status_t cuda_emit_fused_product(cuda_plan_t *plan, const
   X(MaxUnpool, max_unpool)                      \
   X(QuantizeLinear, quantize)                   \
   X(DequantizeLinear, dequantize)               \
+  X(DFT, dft)                                   \
+  X(STFT, stft)                                 \
+  X(Col2Im, col2im)                             \
   X(GridSample, grid_sample)                    \
   X(AffineGrid, affine_grid)                    \
   X(RoiAlign, roi_align)                        \
