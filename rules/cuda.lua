@@ -261,6 +261,17 @@ local rules = {
     expect = { everything = 3, left = 0 },
     equal = true,
   },
+  test "numbers that are none are looked for inside, and places are divided" {
+    graph = function(g, x)
+      local y = g.Softmax(g.Where(g.Greater(x, 0.5), x, g.constant(-math.huge, "float32")))
+      local best, places = g.TopK(g.Flatten(x, { axis = 0 }), g.constant { 4 }, { outputs = 2 })
+      return g.Where(g.IsNaN(y), 0.0, y) * 2.0, best * 2.0,
+        g.Div(places, g.constant(40, "int64")), g.Mod(places, g.constant(40, "int64"))
+    end,
+    inputs = { x = { 16, 40 } },
+    expect = { pointwise = 1, everything = 2, left = 0 },
+    equal = true,
+  },
   test "parts of concatenations can be loads" {
     graph = function(g, x, y, z, w)
       local a = g.Concat(x, y, { axis = 1 }) + 0.5

@@ -253,6 +253,10 @@ CLEAVE_MUST_USE cleave_status_t cuda_emit_fused_product(cuda_plan_t *plan, const
   X(MaxUnpool, max_unpool)                      \
   X(QuantizeLinear, quantize)                   \
   X(DequantizeLinear, dequantize)               \
+  X(Div, divide)                                \
+  X(Mod, modulo)                                \
+  X(BitShift, shift)                            \
+  X(Pow, power)                                 \
   X(DFT, dft)                                   \
   X(STFT, stft)                                 \
   X(Col2Im, col2im)                             \
