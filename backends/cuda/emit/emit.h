@@ -257,6 +257,11 @@ CLEAVE_MUST_USE cleave_status_t cuda_emit_fused_product(cuda_plan_t *plan, const
   X(Mod, modulo)                                \
   X(BitShift, shift)                            \
   X(Pow, power)                                 \
+  X(RandomNormal, random)                       \
+  X(RandomNormalLike, random)                   \
+  X(RandomUniform, random)                      \
+  X(RandomUniformLike, random)                  \
+  X(Bernoulli, bernoulli)                       \
   X(DFT, dft)                                   \
   X(STFT, stft)                                 \
   X(Col2Im, col2im)                             \

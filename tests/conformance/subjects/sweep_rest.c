@@ -118,6 +118,25 @@ static void quantizations(sweep_t *sweep) {
               "z:u8[4]), s, z)");
 }
 
+/* Numbers of a seed are the same everywhere; they have no gradient. */
+static void random_numbers(sweep_t *sweep) {
+  static const char *const list[] = {
+      "RandomNormal{shape=[3,40], seed=7.5, mean=2, scale=0.5}()",
+      "RandomUniform{shape=[3,40], seed=3, low=-2, high=5}()",
+      "RandomUniform{shape=[3,0]}()",
+      "RandomUniform{shape=[70], dtype=11}()",
+      "RandomNormal{shape=[2,3,4], dtype=10, seed=1}()",
+      "RandomNormalLike{seed=2}(x[2,30])",
+      "RandomNormalLike{dtype=11}(x:f16[2,30])",
+      "RandomUniformLike{seed=-1, low=3, high=3.5}(x:bf16[2,30])",
+      "Add(Mul(RandomNormalLike(x[2,30]), Exp(y[30])), x)",
+      "Bernoulli{seed=4}(x&[3,50])",
+      "Bernoulli{seed=4, dtype=9}(x&:f64[3,50])",
+      "Bernoulli{dtype=6}(x&:f16[3,50])",
+  };
+  texts(sweep, list, sweep->gradients ? 0 : COUNT(list));
+}
+
 static void signals(sweep_t *sweep) {
   static const char *const list[] = {
       "DFT(x[2,3,5,1])",
@@ -191,5 +210,6 @@ void sweep_rest(sweep_t *sweep) {
   definitions(sweep);
   quantizations(sweep);
   signals(sweep);
+  random_numbers(sweep);
   losses(sweep);
 }
