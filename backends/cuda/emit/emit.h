@@ -83,6 +83,23 @@ CLEAVE_MUST_USE cleave_status_t cuda_emit_move(cuda_plan_t *plan, const cuda_mov
 CLEAVE_MUST_USE cleave_status_t cuda_emit_zeros(cuda_plan_t *plan, const char *label, cuda_pointer_t to,
                                                 int64_t bytes);
 
+/* The `keep` first elements of each row of `length`, largest or smallest first, equal ones as they lie; NaN
+ * is the largest. Rows have elements that are `inner` apart, and lie as those of a tensor do. */
+typedef struct cuda_order {
+  const char *label;
+  cleave_dtype_t dtype;
+  bool is_largest;
+  uint32_t from;    /* slots */
+  uint32_t values;  /* or CUDA_NO_SLOT, likewise the next */
+  uint32_t indices; /* int64: places along the row */
+  int64_t rows;
+  int64_t inner;
+  int64_t length; /* fewer than 2^32 - 1 */
+  int64_t keep;
+} cuda_order_t;
+
+CLEAVE_MUST_USE cleave_status_t cuda_emit_order(cuda_plan_t *plan, const cuda_order_t *order);
+
 /* ---- channels last (layouts.c) ---- */
 
 /* Do convolutions of images of this dtype have channels last? */

@@ -86,6 +86,12 @@ static void scatters(sweep_t *sweep) {
       "ScatterElements{axis=1, reduction=max}(x[3,4], i:i64[3,40], u![3,40])",
       "ScatterND{reduction=add}(x[3,4,2], i:i64[2,20,2], u[2,20,2])",
       "ScatterND{reduction=min}(x[3,4,2], Neg(i:i64[20,3]), u![20])",
+      "ScatterElements{axis=1, reduction=add}(x[3,4,5], i:i64[3,400,2], u[3,400,2])",
+      "ScatterElements{reduction=max}(x[9,4], i:i64[700,4], u![700,4])",
+      "ScatterElements{reduction=add}(x:f16[7], Sub(i:i64[300], #3:i64), u:f16[300])",
+      "ScatterND{reduction=add}(x[3,4,2], i:i64[2,200,2], u[2,200,2])",
+      "ScatterND{reduction=mul}(x:i32[30,7], i:i64[3000,1], u:i32[3000,7])",
+      "ScatterND{reduction=add}(Relu(x[30,8]), i:i64[1500,1], Exp(u[1500,8]))",
       "ScatterElements{axis=1, reduction=max}(x!:f16[3,4], i:i64[3,40], u:f16[3,40])",
       "ScatterND{reduction=min}(x!:bf16[3,4,2], i:i64[20,3], u:bf16[20])",
   };

@@ -17,16 +17,8 @@ enum {
 
 typedef struct top {
   cuda_plan_t *plan;
-  const cleave_node_view_t *node;
-  const cleave_tensor_view_t *x;
-  bool is_largest;
-  bool has_values;
-  bool has_indices;
+  const cuda_order_t *order;
   bool is_wide;
-  int64_t rows;
-  int64_t inner;
-  int64_t length;
-  int64_t keep;
   uint32_t entries; /* slot of what the kernel before made, or CUDA_NO_SLOT */
   int64_t source;   /* entries of a row there; elements, if there are none */
 } top_t;
@@ -60,14 +52,16 @@ static const char *infinity_of(cleave_dtype_t dtype) {
 }
 
 static void write_defines(const top_t *top, const level_t *level, cuda_writer_t *writer) {
-  cleave_dtype_t dtype = top->x->dtype;
+  const cuda_order_t *order = top->order;
+  cleave_dtype_t dtype = order->dtype;
   int digits = (int)cleave_dtype_size(dtype);
   bool is_signed = dtype == CLEAVE_DTYPE_I8 || dtype == CLEAVE_DTYPE_I16 || dtype == CLEAVE_DTYPE_I32 ||
                    dtype == CLEAVE_DTYPE_I64;
   cuda_write(writer, "typedef u%d word;\n#define DIGITS %d\n#define KIND %d\n#define LARGEST %d\n",
-             8 * digits, digits, cpu_dtype_is_float(dtype) ? 2 : is_signed, top->is_largest);
+             8 * digits, digits, cpu_dtype_is_float(dtype) ? 2 : is_signed, order->is_largest);
   cuda_write(writer, "#define INFINITE %s\n#define VALUES %d\n#define INDICES %d\n#define INNER %d\n",
-             infinity_of(dtype), top->has_values, top->has_indices, top->inner > 1);
+             infinity_of(dtype), order->values != CUDA_NO_SLOT, order->indices != CUDA_NO_SLOT,
+             order->inner > 1);
   cuda_write(writer, "#define FINAL %d\n#define FROM_ENTRIES %d\n#define THREADS %d\n", level->is_final,
              top->entries != CUDA_NO_SLOT, (int)level->threads);
   if (level->span > 0) {
@@ -78,21 +72,23 @@ static void write_defines(const top_t *top, const level_t *level, cuda_writer_t 
 
 /* Addresses as top_entries.cu lists them. A kernel that is not the last one makes entries for the next. */
 static cleave_status_t add_pointers(top_t *top, const level_t *level, cuda_kernel_call_t *call) {
-  int64_t size = cleave_dtype_size(top->x->dtype) > 4 ? 16 : 8;
+  const cuda_order_t *order = top->order;
+  int64_t size = cleave_dtype_size(order->dtype) > 4 ? 16 : 8;
   uint32_t made = CUDA_NO_SLOT;
-  call->pointers[call->pointer_count++] = (cuda_pointer_t){top->node->inputs[0], 0};
+  call->pointers[call->pointer_count++] = (cuda_pointer_t){order->from, 0};
   if (top->entries != CUDA_NO_SLOT) {
     call->pointers[call->pointer_count++] = (cuda_pointer_t){top->entries, 0};
   }
   if (!level->is_final) {
-    CUDA_TRY(cuda_plan_scratch(top->plan, top->rows * level->kept * size, &made));
+    CUDA_TRY(cuda_plan_scratch(top->plan, order->rows * level->kept * size, &made));
     call->pointers[call->pointer_count++] = (cuda_pointer_t){made, 0};
     top->entries = made;
     return CLEAVE_OK;
   }
+  const uint32_t results[2] = {order->values, order->indices};
   for (uint32_t k = 0; k < 2; k++) {
-    if (k == 0 ? top->has_values : top->has_indices) {
-      call->pointers[call->pointer_count++] = (cuda_pointer_t){top->node->outputs[k], 0};
+    if (results[k] != CUDA_NO_SLOT) {
+      call->pointers[call->pointer_count++] = (cuda_pointer_t){results[k], 0};
     }
   }
   return CLEAVE_OK;
@@ -100,14 +96,15 @@ static cleave_status_t add_pointers(top_t *top, const level_t *level, cuda_kerne
 
 static cleave_status_t emit_level(top_t *top, const level_t *level) {
   cuda_writer_t defines = {0};
-  cuda_kernel_call_t call = {
-      .text = level->text,
-      .label = top->node->op,
-      .is_wide = top->is_wide,
-      .number_count = 7,
-      .numbers = {top->rows, top->inner, top->length, top->keep, top->source, level->chunk, level->chunks},
-      .threads = level->blocks * level->threads,
-      .block = (uint32_t)level->threads};
+  const cuda_order_t *order = top->order;
+  cuda_kernel_call_t call = {.text = level->text,
+                             .label = order->label,
+                             .is_wide = top->is_wide,
+                             .number_count = 7,
+                             .numbers = {order->rows, order->inner, order->length, order->keep, top->source,
+                                         level->chunk, level->chunks},
+                             .threads = level->blocks * level->threads,
+                             .block = (uint32_t)level->threads};
   write_defines(top, level, &defines);
   call.defines = defines.text;
   cleave_status_t status = defines.failed ? cuda_plan_no_memory(top->plan) : add_pointers(top, level, &call);
@@ -124,28 +121,28 @@ static level_t sorting(const top_t *top, int64_t chunk, int64_t room) {
   room = room > span ? room : span;
   level_t level = {.text = "top_sort",
                    .chunk = chunk,
-                   .chunks = (top->length - 1) / chunk + 1,
+                   .chunks = (top->order->length - 1) / chunk + 1,
                    .span = span,
                    .room = room,
                    .threads = room < SORTED_CHUNK ? room / 2 : room / 4};
   level.is_final = level.chunks == 1;
-  level.kept = level.chunks * (top->keep < span ? top->keep : span);
-  level.blocks = (top->rows * level.chunks - 1) / (room / span) + 1;
+  level.kept = level.chunks * (top->order->keep < span ? top->order->keep : span);
+  level.blocks = (top->order->rows * level.chunks - 1) / (room / span) + 1;
   return level;
 }
 
 static cleave_status_t emit_selections(top_t *top) {
-  int64_t room = power_above(top->keep);
+  int64_t room = power_above(top->order->keep);
   int64_t chunk = LEAST_RATIO * room > LEAST_CHUNK ? LEAST_RATIO * room : LEAST_CHUNK;
   bool is_done = false;
   while (!is_done) {
     level_t level = {
         .text = "top_select", .chunk = chunk, .chunks = (top->source - 1) / chunk + 1, .threads = BLOCK};
     level.is_final = level.chunks == 1;
-    level.kept = level.chunks * top->keep;
+    level.kept = level.chunks * top->order->keep;
     level.span = level.is_final ? room : 0;
     level.room = level.span;
-    level.blocks = top->rows * level.chunks;
+    level.blocks = top->order->rows * level.chunks;
     is_done = level.is_final;
     CUDA_TRY(emit_level(top, &level));
   }
@@ -160,47 +157,51 @@ static cleave_status_t emit_merges(top_t *top) {
     int64_t pairs = (runs + 1) / 2;
     level_t level = {.text = "top_merge", .chunk = top->source / runs, .chunks = runs, .threads = BLOCK};
     level.is_final = pairs == 1;
-    level.kept = pairs * (2 * level.chunk < top->keep ? 2 * level.chunk : top->keep);
-    level.blocks = (top->rows * pairs * 2 * level.chunk - 1) / BLOCK + 1;
+    level.kept = pairs * (2 * level.chunk < top->order->keep ? 2 * level.chunk : top->order->keep);
+    level.blocks = (top->order->rows * pairs * 2 * level.chunk - 1) / BLOCK + 1;
     runs = pairs;
     CUDA_TRY(emit_level(top, &level));
   }
   return CLEAVE_OK;
 }
 
+cleave_status_t cuda_emit_order(cuda_plan_t *plan, const cuda_order_t *order) {
+  top_t top = {.plan = plan, .order = order, .entries = CUDA_NO_SLOT, .source = order->length};
+  if (order->keep == 0 || order->rows == 0) {
+    return CLEAVE_OK;
+  }
+  top.is_wide = cuda_is_wide(2 * order->rows * (order->length + SORTED_CHUNK));
+  if (order->length <= MAX_SORTED) {
+    const level_t level = sorting(&top, order->length, MIN_ROOM);
+    return emit_level(&top, &level);
+  }
+  return order->keep <= MAX_SORTED ? emit_selections(&top) : emit_merges(&top);
+}
+
 cleave_status_t cuda_emit_top(cuda_plan_t *plan, const cleave_node_view_t *node) {
-  const cleave_tensor_view_t *outputs[2] = {cuda_output(plan, node, 0), cuda_output(plan, node, 1)};
-  const cleave_tensor_view_t *y = outputs[0] != NULL ? outputs[0] : outputs[1];
-  top_t top = {.plan = plan,
-               .node = node,
-               .x = cuda_input(plan, node, 0),
-               .is_largest = cleave_view_int(node, "largest", 1) != 0,
-               .has_values = outputs[0] != NULL,
-               .has_indices = outputs[1] != NULL,
-               .entries = CUDA_NO_SLOT};
+  const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
+  const cleave_tensor_view_t *values = cuda_output(plan, node, 0);
+  const cleave_tensor_view_t *indices = cuda_output(plan, node, 1);
+  const cleave_tensor_view_t *y = values != NULL ? values : indices;
   int64_t axis = cleave_view_int(node, "axis", -1);
-  axis = axis < 0 ? axis + top.x->rank : axis;
+  axis = axis < 0 ? axis + x->rank : axis;
   if (y == NULL) {
     return CLEAVE_OK;
   }
-  if (axis < 0 || axis >= top.x->rank || y->rank != top.x->rank || y->dims[axis] > top.x->dims[axis] ||
-      top.x->dims[axis] >= UINT32_MAX) {
+  if (axis < 0 || axis >= x->rank || y->rank != x->rank || y->dims[axis] > x->dims[axis] ||
+      x->dims[axis] >= UINT32_MAX) {
     return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE,
                             "its axis is outside of the shape, or has fewer elements than wanted or 2^32");
   }
-  int64_t elements = cleave_view_element_count(top.x);
-  top.length = top.x->dims[axis];
-  top.keep = y->dims[axis];
-  top.inner = cuda_product_of(top.x->dims + axis + 1, top.x->rank - (int32_t)axis - 1);
-  if (top.keep == 0 || elements == 0) {
-    return CLEAVE_OK;
-  }
-  top.source = top.length;
-  top.rows = elements / top.length;
-  top.is_wide = cuda_is_wide(2 * elements + 2 * top.rows * SORTED_CHUNK);
-  if (top.length <= MAX_SORTED) {
-    const level_t level = sorting(&top, top.length, MIN_ROOM);
-    return emit_level(&top, &level);
-  }
-  return top.keep <= MAX_SORTED ? emit_selections(&top) : emit_merges(&top);
+  const cuda_order_t order = {.label = node->op,
+                              .dtype = x->dtype,
+                              .is_largest = cleave_view_int(node, "largest", 1) != 0,
+                              .from = node->inputs[0],
+                              .values = values != NULL ? node->outputs[0] : CUDA_NO_SLOT,
+                              .indices = indices != NULL ? node->outputs[1] : CUDA_NO_SLOT,
+                              .rows = x->dims[axis] > 0 ? cleave_view_element_count(x) / x->dims[axis] : 0,
+                              .inner = cuda_product_of(x->dims + axis + 1, x->rank - (int32_t)axis - 1),
+                              .length = x->dims[axis],
+                              .keep = y->dims[axis]};
+  return cuda_emit_order(plan, &order);
 }
