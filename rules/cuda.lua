@@ -84,7 +84,7 @@ local set = {
 
 for _, name in ipairs {
   "canonical/einsum", "canonical/activations", "canonical/normalization", "canonical/attention",
-  "canonical/heads", "parts/casts", "parts/definitions", "pointwise/views",
+  "canonical/heads", "parts/casts", "parts/qlinear", "parts/definitions", "pointwise/views",
 } do
   set[#set + 1] = include(name .. ".lua")
 end
@@ -234,6 +234,42 @@ local rules = {
     end,
     inputs = { x = { 64, 33 } },
     expect = { pointwise = 1, everything = 1, left = 0 },
+    equal = true,
+  },
+  test "operators of 8-bit integers are computed in float32" {
+    graph = function(g, x)
+      local scale, zero = g.constant(0.03, "float32"), g.constant(120, "uint8")
+      local w = g.QuantizeLinear(g.Clip(g.weight { 32, 16, 3, 3 }, -0.6, 0.6),
+        g.constant(0.01, "float32"), g.constant(0, "int8"))
+      local y = g.QLinearConv(g.QuantizeLinear(x, scale, zero), scale, zero, w,
+        g.constant(0.01, "float32"), g.constant(0, "int8"), g.constant(0.05, "float32"), zero)
+      return g.DequantizeLinear(y, g.constant(0.05, "float32"), zero)
+    end,
+    inputs = { x = { 1, 16, 9, 9 } },
+    expect = { qlinear_conv = 1, QLinearConv = 0, everything = 1, left = 0 },
+    equal = { rtol = 0, atol = 0.06 },
+  },
+  test "what finds and samples regions of images is in the region" {
+    graph = function(g, x, grid, boxes)
+      local scores = g.Sigmoid(g.ReduceMax(x, g.constant { 1 }, { keepdims = 0 }))
+      local _, places = g.TopK(g.Reshape(scores, { 1, 81 }), g.constant { 5 }, { outputs = 2 })
+      local y = g.GridSample(x, grid) + 1.0
+      local bins = { output_height = 2, output_width = 2 }
+      return g.RoiAlign(x * 2.0, boxes, g.constant { 0, 0, 0 }, bins), y, places
+    end,
+    inputs = { x = { 1, 16, 9, 9 }, grid = { 1, 4, 5, 2 }, boxes = { 3, 4 } },
+    expect = { everything = 3, left = 0 },
+    equal = true,
+  },
+  test "numbers that are none are looked for inside, and places are divided" {
+    graph = function(g, x)
+      local y = g.Softmax(g.Where(g.Greater(x, 0.5), x, g.constant(-math.huge, "float32")))
+      local best, places = g.TopK(g.Flatten(x, { axis = 0 }), g.constant { 4 }, { outputs = 2 })
+      return g.Where(g.IsNaN(y), 0.0, y) * 2.0, best * 2.0,
+        g.Div(places, g.constant(40, "int64")), g.Mod(places, g.constant(40, "int64"))
+    end,
+    inputs = { x = { 16, 40 } },
+    expect = { pointwise = 1, everything = 2, left = 0 },
     equal = true,
   },
   test "parts of concatenations can be loads" {

@@ -10,12 +10,13 @@ local keep = include("parts/keep.lua")
 
 local NARROW = { float16 = true, bfloat16 = true }
 
--- Sums, squares and exponents of sums pass 65504 soon; remainders are other numbers if their
--- operands are rounded; the rest is not what kernels of 16 bits are for.
+-- Sums, squares and exponents of sums pass 65504 soon, and become infinite; remainders are other
+-- numbers if their operands are rounded; the rest is not what kernels of 16 bits are for.
 local WIDE = {
-  DequantizeLinear = true, Einsum = true, GridSample = true, GRU = true, LRN = true, LSTM = true,
-  Mod = true, QuantizeLinear = true, ReduceL1 = true, ReduceL2 = true, ReduceLogSum = true,
-  ReduceLogSumExp = true, ReduceProd = true, ReduceSum = true, ReduceSumSquare = true, RNN = true,
+  DequantizeLinear = true, Einsum = true, GridSample = true, GRU = true, IsInf = true, LRN = true,
+  LSTM = true, Mod = true, QuantizeLinear = true, ReduceL1 = true, ReduceL2 = true,
+  ReduceLogSum = true, ReduceLogSumExp = true, ReduceProd = true, ReduceSum = true,
+  ReduceSumSquare = true, RNN = true,
 }
 
 local function narrow(graph, set, g)

@@ -6,7 +6,7 @@
 local definitions = option.boolean(true, "operators that are functions of others become these")
 
 local CODES = { -- of the attribute `to`
-  float32 = 1, uint8 = 2, int8 = 3, uint16 = 4, int16 = 5, float16 = 10, bfloat16 = 16,
+  float32 = 1, uint8 = 2, int8 = 3, uint16 = 4, int16 = 5, int32 = 6, float16 = 10, bfloat16 = 16,
 }
 local LIMITS = {
   uint8 = { 0, 255 }, int8 = { -128, 127 }, uint16 = { 0, 65535 }, int16 = { -32768, 32767 },
@@ -99,8 +99,73 @@ local function spell_losses(graph, _, g)
   return count > 0, "there are no losses"
 end
 
+-- ---- 8-bit integers of the range that a tensor has ----
+
+-- As `cpu`: NaN is not in the range, and an empty range has the zero point 0.
+local function quantized(g, x)
+  local zero = g.constant(0.0, "float32")
+  local known = g.Where(g.IsNaN(x), zero, x)
+  local low = g.Min(g.ReduceMin(known, { keepdims = 0 }), zero)
+  local high = g.Max(g.ReduceMax(known, { keepdims = 0 }), zero)
+  local scale = (high - low) / g.constant(255.0, "float32")
+  local point = g.Where(g.Greater(scale, zero), g.Round(-low / scale), zero)
+  local from = g.Clip(point, zero, g.constant(255.0, "float32"))
+  from = g.Cast(from, { to = CODES.uint8 })
+  return g.QuantizeLinear(x, scale, from), scale, from
+end
+
+local function spell_ranges(graph, _, g)
+  local count = 0
+  for node in graph:topological() do
+    if node.op == "DynamicQuantizeLinear" and node.domain == "" then
+      for k, value in ipairs { quantized(g, node.inputs[1]) } do
+        if node.outputs[k] then
+          g.replace(node.outputs[k], value)
+        end
+      end
+      g.remove(node)
+      count = count + 1
+    end
+  end
+  return count > 0, "no range is looked for"
+end
+
+-- 8-bit integers less their zero point: one, or one per row of the left matrix or per column of
+-- the right one.
+local function less(g, integers, zero, is_left)
+  local value = g.Cast(integers, { to = CODES.int32 })
+  if not zero then
+    return value
+  end
+  local points = g.Cast(zero, { to = CODES.int32 })
+  return value - (is_left and zero.rank == 1 and g.Unsqueeze(points, { 1 }) or points)
+end
+
 return {
   options = { definitions = definitions },
+
+  pass "ranges" {
+    doc = "DynamicQuantizeLinear: the smallest and largest number, and QuantizeLinear.",
+    enabled = definitions,
+    run = spell_ranges,
+  },
+
+  rewrite "integer_product" {
+    doc = "MatMulInteger: a product of 32-bit integers, exact as it is.",
+    enabled = definitions,
+    pattern = op { "MatMulInteger", as = "node", inputs = { A = any "a", B = any "b" } },
+    where = function(m)
+      local left, right = m.node.inputs.a_zero_point, m.node.inputs.b_zero_point
+      return m.a.rank ~= nil and m.a.rank >= 2 and m.b.rank ~= nil and m.b.rank >= 2
+        and (left == nil or left.rank ~= nil and left.rank <= 1)
+        and (right == nil or right.rank ~= nil and right.rank <= 1),
+        "it has vectors, or zero points of other ranks"
+    end,
+    replace = function(m, g)
+      local zeros = m.node.inputs
+      return g.MatMul(less(g, m.a, zeros.a_zero_point, true), less(g, m.b, zeros.b_zero_point))
+    end,
+  },
 
   pass "losses" {
     doc = "Losses over classes: logarithms of softmax, of which labels pick one each.",
@@ -251,6 +316,19 @@ return {
     expect = { quantize = 3, dequantize = 3 },
     equal = true,
   },
+  test "ranges are looked for, and integers multiplied" {
+    graph = function(g, x, w)
+      local q, scale, zero = g.DynamicQuantizeLinear(x)
+      local b, _, point = g.DynamicQuantizeLinear(w)
+      local none = g.DynamicQuantizeLinear(x * 0.0)
+      local sums = g.MatMulInteger(q, b, zero, point)
+      return sums, q, scale, zero, none,
+        g.MatMulInteger(q, b, nil, g.constant({ 1, 2, 3, 4 }, "uint8"))
+    end,
+    inputs = { x = { 2, 5, 8 }, w = { 8, 4 } },
+    expect = { ranges = 1, integer_product = 2, DynamicQuantizeLinear = 0, MatMulInteger = 0 },
+    equal = true,
+  },
   test "scales in blocks stay as they are" {
     graph = function(g, x)
       local scales = g.uniform { 2, 2, low = 0.1, high = 0.2 }
@@ -280,12 +358,16 @@ return {
   },
   test "operators may stay as they are" {
     graph = function(g, x)
+      local q, _, zero = g.DynamicQuantizeLinear(x)
       return g.GlobalLpPool(x), g.NegativeLogLikelihoodLoss(x, g.constant { { { 1, 0 } } }),
-        g.LpNormalization(x), g.MeanVarianceNormalization(x)
+        g.LpNormalization(x), g.MeanVarianceNormalization(x),
+        g.MatMulInteger(q, g.Transpose(q, { perm = { 0, 1, 3, 2 } }), zero, zero)
     end,
     inputs = { x = { 1, 2, 1, 2 } },
     options = { definitions = false },
-    expect_not = { "lp_pool", "losses", "lp_norm", "mean_variance_norm" },
+    expect_not = {
+      "lp_pool", "losses", "lp_norm", "mean_variance_norm", "ranges", "integer_product",
+    },
     equal = true,
   },
 }

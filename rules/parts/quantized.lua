@@ -142,6 +142,25 @@ return {
     expect_not = { "product" },
     equal = true,
   },
+  test "operators of 8-bit integers are products of integers, sums and all" {
+    graph = function(g, x, y)
+      local scale, zero = g.constant(0.03, "float32"), g.constant(120, "uint8")
+      local function small(shape)
+        return g.QuantizeLinear(g.Clip(g.weight(shape), -0.6, 0.6), g.constant(0.01, "float32"),
+          g.constant(0, "int8"))
+      end
+      local u = g.QLinearConv(g.QuantizeLinear(x, scale, zero), scale, zero, small { 32, 16, 3, 3 },
+        g.constant(0.01, "float32"), g.constant(0, "int8"), g.constant(0.05, "float32"), zero)
+      local v = g.QLinearMatMul(g.QuantizeLinear(y, scale, zero), scale, zero, small { 32, 24 },
+        g.constant(0.01, "float32"), g.constant(0, "int8"), g.constant(0.05, "float32"), zero)
+      local q, _, own = g.DynamicQuantizeLinear(y)
+      return g.DequantizeLinear(u, scale, zero), v,
+        g.Cast(g.MatMulInteger(q, small { 32, 24 }, own), { to = 1 }) * 0.0003
+    end,
+    inputs = { x = { 1, 16, 9, 9 }, y = { 8, 32 } },
+    expect = { qlinear_conv = 1, qlinear_matmul = 1, matmul_integer = 1, quantized = 3 },
+    equal = { rtol = 1e-4, atol = 0.06 },
+  },
   test "weights with zero points, or unsigned, are multiplied in float32" {
     graph = function(g, x)
       local a = through(g, x, 0.03, 128)

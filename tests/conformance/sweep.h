@@ -29,6 +29,8 @@ typedef struct sweep sweep_t;
   X(spelling)             \
   X(fusion)               \
   X(indices)              \
+  X(selection)            \
+  X(images)               \
   X(rest)                 \
   X(attention)            \
   X(random)

@@ -312,13 +312,14 @@ static cleave_status_t read_operator(reader_t *reader, const cleave_op_t *op, si
     CLEAVE_TRY(expect(reader, "}"));
   }
   CLEAVE_TRY(expect(reader, "("));
-  do {
+  for (bool is_done = take(reader, ")"); !is_done;) {
     if (count == MAX_OPERANDS) {
       return wrong(reader, "fewer operands");
     }
     CLEAVE_TRY(read_expression(reader, 1, &inputs[count++]));
-  } while (take(reader, ","));
-  CLEAVE_TRY(expect(reader, ")"));
+    is_done = !take(reader, ",");
+    CLEAVE_TRY(is_done ? expect(reader, ")") : CLEAVE_OK);
+  }
   CLEAVE_TRY(cleave_graph_add_node(graph, op, NULL, inputs, count, output_count, &node, reader->error));
   const char *after = reader->next;
   reader->next = attributes;

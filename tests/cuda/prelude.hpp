@@ -255,6 +255,9 @@ GRID_UNARY(erf) GRID_UNARY(erfc) GRID_UNARY(fabs)
 GRID_BINARY(pow) GRID_BINARY(fmin) GRID_BINARY(fmax) GRID_BINARY(fmod) GRID_BINARY(copysign) GRID_BINARY(atan2)
 extern "C" double fma(double, double, double) noexcept;
 extern "C" float fmaf(float, float, float) noexcept;
+inline double __dmul_rn(double x, double y) {
+  return x * y; // never fused with a sum; here nothing is
+}
 
 inline double normcdf(double x) {
   return 0.5 * erfc(x * -0.70710678118654752);

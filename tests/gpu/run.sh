@@ -176,6 +176,8 @@ if [ -n "$tests" ]; then
     start "compute-sanitizer" compute-sanitizer --error-exitcode 9 "$program" run $small
     start "compute-sanitizer, races" compute-sanitizer --tool racecheck --error-exitcode 9 "$program" run \
       "$models/bert_base.lua" --set layers=1 --set T=16 --set vocabulary=64 --rules "$source/rules/cuda.lua" --repeat 1
+    [ -n "$quick" ] || start "compute-sanitizer, races of TopK" timeout "$limit" compute-sanitizer --tool racecheck --error-exitcode 9 \
+      "$sweep" --backend cuda --every 31 selection
   else
     echo "skipped: compute-sanitizer is not installed"
   fi

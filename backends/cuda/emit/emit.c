@@ -54,8 +54,12 @@ static cleave_status_t check_node(cuda_plan_t *plan, const cleave_node_view_t *n
 
 /* Operators that read images where they lie; whatever is lowered does. */
 static bool knows_layouts(const char *op) {
-  static const char *const known[] = {"AveragePool", "BatchNormalization", "Concat", "Conv", "LpPool",
-                                      "MaxPool"};
+  static const char *const known[] = {"AveragePool", "BatchNormalization",
+                                      "BitShift",    "Concat",
+                                      "Conv",        "DequantizeLinear",
+                                      "Div",         "LpPool",
+                                      "MaxPool",     "Mod",
+                                      "Pow",         "QuantizeLinear"};
   bool is_known = find_operator(op) == NULL;
   for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
     is_known = is_known || strcmp(known[k], op) == 0;
@@ -112,8 +116,9 @@ cleave_status_t cuda_emit_region(cuda_plan_t *plan) {
 /* ---- where sizes are not known ---- */
 
 static bool is_lowered(const char *op) {
-  static const char *const special[] = {"Clip", "Mean", "Cast", "CastLike",           "Where",
-                                        "Sum",  "Gelu", "Mod",  "LayerNormalization", "RMSNormalization"};
+  static const char *const special[] = {
+      "Clip", "Mean",  "Cast",  "CastLike",           "Where",           "Sum",
+      "Gelu", "IsNaN", "IsInf", "LayerNormalization", "RMSNormalization"};
   for (size_t k = 0; k < sizeof special / sizeof special[0]; k++) {
     if (strcmp(special[k], op) == 0) {
       return true;

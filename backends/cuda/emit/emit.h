@@ -83,6 +83,23 @@ CLEAVE_MUST_USE cleave_status_t cuda_emit_move(cuda_plan_t *plan, const cuda_mov
 CLEAVE_MUST_USE cleave_status_t cuda_emit_zeros(cuda_plan_t *plan, const char *label, cuda_pointer_t to,
                                                 int64_t bytes);
 
+/* The `keep` first elements of each row of `length`, largest or smallest first, equal ones as they lie; NaN
+ * is the largest. Rows have elements that are `inner` apart, and lie as those of a tensor do. */
+typedef struct cuda_order {
+  const char *label;
+  cleave_dtype_t dtype;
+  bool is_largest;
+  uint32_t from;    /* slots */
+  uint32_t values;  /* or CUDA_NO_SLOT, likewise the next */
+  uint32_t indices; /* int64: places along the row */
+  int64_t rows;
+  int64_t inner;
+  int64_t length; /* fewer than 2^32 - 1 */
+  int64_t keep;
+} cuda_order_t;
+
+CLEAVE_MUST_USE cleave_status_t cuda_emit_order(cuda_plan_t *plan, const cuda_order_t *order);
+
 /* ---- channels last (layouts.c) ---- */
 
 /* Do convolutions of images of this dtype have channels last? */
@@ -159,6 +176,10 @@ CLEAVE_MUST_USE cleave_status_t cuda_emit_gemm(cuda_plan_t *plan, const cleave_n
 /* Without its bias, into slot `to`. `w` is a slot with weights of the same shape. */
 CLEAVE_MUST_USE cleave_status_t cuda_emit_convolution(cuda_plan_t *plan, const cleave_node_view_t *node,
                                                       uint32_t w, uint32_t to);
+
+/* ArgMax or ArgMin along an axis, the last place of several. */
+CLEAVE_MUST_USE cleave_status_t cuda_emit_last_argument(cuda_plan_t *plan, const cleave_node_view_t *node,
+                                                        int32_t axis);
 
 /* Can it be computed with bias, residual and Relu in one call? */
 bool cuda_convolution_is_whole(cuda_plan_t *plan, const cleave_node_view_t *node);
@@ -243,6 +264,28 @@ CLEAVE_MUST_USE cleave_status_t cuda_emit_fused_product(cuda_plan_t *plan, const
   X(CumSum, running_sum)                        \
   X(ReverseSequence, reverse_sequence)          \
   X(CenterCropPad, center_crop_pad)             \
+  X(TopK, top)                                  \
+  X(Hardmax, hardmax)                           \
+  X(TensorScatter, tensor_scatter)              \
+  X(MaxUnpool, max_unpool)                      \
+  X(QuantizeLinear, quantize)                   \
+  X(DequantizeLinear, dequantize)               \
+  X(Div, divide)                                \
+  X(Mod, modulo)                                \
+  X(BitShift, shift)                            \
+  X(Pow, power)                                 \
+  X(RandomNormal, random)                       \
+  X(RandomNormalLike, random)                   \
+  X(RandomUniform, random)                      \
+  X(RandomUniformLike, random)                  \
+  X(Bernoulli, bernoulli)                       \
+  X(DFT, dft)                                   \
+  X(STFT, stft)                                 \
+  X(Col2Im, col2im)                             \
+  X(GridSample, grid_sample)                    \
+  X(AffineGrid, affine_grid)                    \
+  X(RoiAlign, roi_align)                        \
+  X(MaxRoiPool, roi_pool)                       \
   X(Attention, attention)
 
 #define CUDA_EMIT_DECLARE(op, name) \

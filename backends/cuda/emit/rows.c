@@ -76,7 +76,7 @@ cleave_status_t cuda_emit_argument(cuda_plan_t *plan, const cleave_node_view_t *
     return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "nothing is along its axis");
   }
   if (cleave_view_int(node, "select_last_index", 0) != 0) {
-    return cuda_plan_refuse(plan, CLEAVE_REASON_ATTRIBUTE, "select_last_index is set");
+    return cuda_emit_last_argument(plan, node, (int32_t)axis);
   }
   return reduce_axes(plan, node, node->op, 1u << axis);
 }

@@ -2,6 +2,7 @@
 // Nodes become values of a program, one after the other; pointwise operators.
 #include "lower.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,6 +90,38 @@ static cleave_status_t lower_where(lowering_t *lowering, const cleave_node_view_
     KERNEL_TRY(kernel_lower_operand(lowering, node, k, &operands[k]));
   }
   return kernel_program_apply(lowering->program, KERNEL_WHERE, operands, 0, 0, out_value, lowering->message);
+}
+
+/* NaN alone is not equal to itself. */
+static cleave_status_t lower_is_nan(lowering_t *lowering, const cleave_node_view_t *node,
+                                    uint32_t *out_value) {
+  uint32_t x = 0;
+  KERNEL_TRY(kernel_lower_operand(lowering, node, 0, &x));
+  KERNEL_TRY(kernel_lower_binary(lowering, KERNEL_Equal, x, x, out_value));
+  return kernel_lower_unary(lowering, KERNEL_Not, *out_value, out_value);
+}
+
+/* Equal to an infinity of a sign that is looked for; without such, to both. */
+static cleave_status_t lower_is_infinite(lowering_t *lowering, const cleave_node_view_t *node,
+                                         uint32_t *out_value) {
+  const double infinities[2] = {INFINITY, -INFINITY};
+  bool wanted[2] = {cleave_view_int(node, "detect_positive", 1) != 0,
+                    cleave_view_int(node, "detect_negative", 1) != 0};
+  uint32_t found[2] = {0, 0};
+  uint32_t x = 0;
+  KERNEL_TRY(kernel_lower_operand(lowering, node, 0, &x));
+  cleave_dtype_t dtype = lowering->program->values[x].dtype;
+  if (!cpu_dtype_is_float(dtype)) {
+    return kernel_lower_refuse(node, "it has no floating-point numbers", lowering->message);
+  }
+  for (int k = 0; k < 2; k++) {
+    KERNEL_TRY(kernel_lower_number(lowering, dtype, infinities[k], &found[k]));
+    KERNEL_TRY(kernel_lower_binary(lowering, KERNEL_Equal, x, found[k], &found[k]));
+  }
+  *out_value = found[wanted[0] ? 0 : 1];
+  return wanted[0] != wanted[1] ? CLEAVE_OK
+                                : kernel_lower_binary(lowering, wanted[0] ? KERNEL_Or : KERNEL_And, found[0],
+                                                      found[1], out_value);
 }
 
 /* One scale for all, or one per element along the last axis. */
@@ -193,6 +226,8 @@ static cleave_status_t lower_pointwise(lowering_t *lowering, const cleave_node_v
                  {"Cast", lower_cast},
                  {"CastLike", lower_cast},
                  {"Where", lower_where},
+                 {"IsNaN", lower_is_nan},
+                 {"IsInf", lower_is_infinite},
                  {"QuantizeLinear", lower_quantize},
                  {"DequantizeLinear", lower_dequantize}};
   for (size_t k = 0; k < sizeof SPECIAL / sizeof SPECIAL[0]; k++) {

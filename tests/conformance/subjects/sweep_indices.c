@@ -21,13 +21,9 @@ static void selections(sweep_t *sweep) {
       "Compress(x[3,4], Cast{to=9}(#[0,1,1,0,1]))",
       "Compress{axis=0}(x[3,4], Cast{to=9}(#[0,1,1]))",
       "Compress{axis=-1}(x[3,4], Cast{to=9}(#[1,0,1,1]))",
-      "y, i = TopK(x[3,5], #[2]) -> y",
-      "y, i = TopK{axis=0, largest=0}(x[3,5], #[2]) -> y",
       "y, i = TopK{sorted=0}(x[3,5], #[4]) -> y",
       "y, i = Unique(x[7]) -> y",
       "y, i = Unique{axis=1, sorted=0}(x[2,4]) -> y",
-      "y, i = MaxPool{kernel_shape=[2,2], strides=[2,2]}(x[1,2,4,6]); MaxUnpool{kernel_shape=[2,2], "
-      "strides=[2,2]}(y, i)",
       "Range(a[], Add(a, #4.2), Add(Abs(b[]), #1))",
   };
   texts(sweep, list, COUNT(list));
@@ -65,6 +61,13 @@ static void scatters(sweep_t *sweep) {
       "TensorScatter(x[2,4,3], u[2,2,3])",
       "TensorScatter(x[2,4,3], u[2,2,3], #[2,1])",
       "TensorScatter{axis=1, mode=circular}(x[2,4,3], u[2,2,3], #[3,1])",
+      "TensorScatter(x[2,3,7,8], u[2,3,1,8], #[0,6])",
+      "TensorScatter(x[2,3,7,8], u[2,3,7,8])",
+      "TensorScatter(x[2,3,7,8], u[2,3,0,8])",
+      "TensorScatter(x[0,4,3], u[0,2,3])",
+      "TensorScatter{axis=-1, mode=circular}(x[3,2,5], u[3,2,3], #[4,0,2])",
+      "TensorScatter{mode=circular}(x[2,3,5,6], u[2,3,5,6], #[4,1])",
+      "TensorScatter(Relu(x[1,2,6,8]), MatMul(u[1,2,1,4], $w[4,8]), #[3])",
       "ScatterND(x:i32[3,4], i:i64[7,1], u:i32[7,4])",
       "ScatterND(x:i64[3,4], i:i64[9,2], u:i64[9])",
       "ScatterND(x:u8[3,2,4], Neg(i:i64[2,5,2]), u:u8[2,5,4])",
@@ -83,6 +86,12 @@ static void scatters(sweep_t *sweep) {
       "ScatterElements{axis=1, reduction=max}(x[3,4], i:i64[3,40], u![3,40])",
       "ScatterND{reduction=add}(x[3,4,2], i:i64[2,20,2], u[2,20,2])",
       "ScatterND{reduction=min}(x[3,4,2], Neg(i:i64[20,3]), u![20])",
+      "ScatterElements{axis=1, reduction=add}(x[3,4,5], i:i64[3,400,2], u[3,400,2])",
+      "ScatterElements{reduction=max}(x[9,4], i:i64[700,4], u![700,4])",
+      "ScatterElements{reduction=add}(x:f16[7], Sub(i:i64[300], #3:i64), u:f16[300])",
+      "ScatterND{reduction=add}(x[3,4,2], i:i64[2,200,2], u[2,200,2])",
+      "ScatterND{reduction=mul}(x:i32[30,7], i:i64[3000,1], u:i32[3000,7])",
+      "ScatterND{reduction=add}(Relu(x[30,8]), i:i64[1500,1], Exp(u[1500,8]))",
       "ScatterElements{axis=1, reduction=max}(x!:f16[3,4], i:i64[3,40], u:f16[3,40])",
       "ScatterND{reduction=min}(x!:bf16[3,4,2], i:i64[20,3], u:bf16[20])",
   };
@@ -92,6 +101,9 @@ static void scatters(sweep_t *sweep) {
       sweep_nodes(sweep, "ScatterElements{axis=%d, reduction=%s}(x[3,3], %s, u[2,2])", axis, reductions[k],
                   k == 0 ? "Reshape(#[0,1,2,0], #[2,2])" : "i:i64[2,2]");
     }
+  }
+  for (size_t t = 0; t < COUNT(dtypes); t++) {
+    sweep_nodes(sweep, "TensorScatter(x:%s[2,5,3], u:%s[2,2,3], #[2,3])", dtypes[t], dtypes[t]);
   }
   for (size_t k = 0; k < COUNT(reductions); k++) {
     sweep_nodes(sweep, "ScatterND{reduction=%s}(x[3,4], Reshape(#[2,%d], #[2,1]), u[2,4])", reductions[k],

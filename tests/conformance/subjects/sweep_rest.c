@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that no other subject has, with their attributes: products, transforms of signals, grids
-// and resizing, losses.
+// Operators that no other subject has, with their attributes: products, numbers that are quantized,
+// transforms of signals, losses.
 #include <stdio.h>
 
-#include "sweep.h"
+#include "sweep_case.h"
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
@@ -83,6 +83,60 @@ static void definitions(sweep_t *sweep) {
   both(sweep, list, COUNT(list));
 }
 
+/* Scales of whole tensors, along axes and of blocks, between every two dtypes. */
+static void quantizations(sweep_t *sweep) {
+  static const char *const numbers[] = {"f32", "f16", "bf16"};
+  static const char *const integers[] = {"i8", "u8", "i16", "u16"};
+  for (size_t n = 0; n < COUNT(numbers); n++) {
+    for (size_t i = 0; i < COUNT(integers); i++) {
+      const char *x = numbers[n];
+      const char *y = integers[i];
+      sweep_nodes(sweep, "QuantizeLinear(x:%s[2,30], #0.0625:%s, z:%s[])", x, x, y);
+      sweep_nodes(sweep, "QuantizeLinear{axis=%d}(x%%:%s[3,3,3], s+:%s[3], z:%s[3])", (int)(n + i) % 3, x, x,
+                  y);
+      sweep_nodes(sweep, "QuantizeLinear{axis=1, block_size=3}(x%%:%s[2,7,3], s+:%s[2,3,3], z:%s[2,3,3])", x,
+                  x, y);
+      sweep_nodes(sweep, "DequantizeLinear(x:%s[2,30], #0.0625:%s, z:%s[])", y, x, y);
+      sweep_nodes(sweep, "DequantizeLinear{axis=%d}(x:%s[3,3,3], s+:%s[3], z:%s[3])", (int)(n + i) % 3, y, x,
+                  y);
+      if (!sweep->gradients) { /* scales of blocks have none */
+        sweep_nodes(sweep, "DequantizeLinear{axis=0, block_size=2}(x:%s[5,4], s+:%s[3,4], z:%s[3,4])", y, x,
+                    y);
+      }
+    }
+    sweep_nodes(sweep, "DequantizeLinear{axis=0}(x:i32[3,4], s+:%s[3])", numbers[n]);
+    sweep_nodes(sweep, "QuantizeLinear(x!:%s[2,30], #0.0625:%s, z:i8[])", numbers[n], numbers[n]);
+    sweep_nodes(sweep, "QuantizeLinear{axis=0}(x~:%s[3,30], s+:%s[3], z:u8[3])", numbers[n], numbers[n]);
+  }
+  if (!sweep->gradients) {
+    sweep_nodes(sweep, "DequantizeLinear{axis=-1, block_size=4}(x:u8[3,0], s+[3,0], z:u8[3,0])");
+    sweep_nodes(sweep,
+                "MatMul(x[5,64], DequantizeLinear{axis=0, block_size=16}(w:u8[64,9], s+[4,9], z:u8[4,9]))");
+  }
+  sweep_nodes(sweep,
+              "DequantizeLinear{axis=1}(QuantizeLinear{axis=1}(Conv(x[1,3,5,5], $w[4,3,2,2]), s+[4], "
+              "z:u8[4]), s, z)");
+}
+
+/* Numbers of a seed are the same everywhere; they have no gradient. */
+static void random_numbers(sweep_t *sweep) {
+  static const char *const list[] = {
+      "RandomNormal{shape=[3,40], seed=7.5, mean=2, scale=0.5}()",
+      "RandomUniform{shape=[3,40], seed=3, low=-2, high=5}()",
+      "RandomUniform{shape=[3,0]}()",
+      "RandomUniform{shape=[70], dtype=11}()",
+      "RandomNormal{shape=[2,3,4], dtype=10, seed=1}()",
+      "RandomNormalLike{seed=2}(x[2,30])",
+      "RandomNormalLike{dtype=11}(x:f16[2,30])",
+      "RandomUniformLike{seed=-1, low=3, high=3.5}(x:bf16[2,30])",
+      "Add(Mul(RandomNormalLike(x[2,30]), Exp(y[30])), x)",
+      "Bernoulli{seed=4}(x&[3,50])",
+      "Bernoulli{seed=4, dtype=9}(x&:f64[3,50])",
+      "Bernoulli{dtype=6}(x&:f16[3,50])",
+  };
+  texts(sweep, list, sweep->gradients ? 0 : COUNT(list));
+}
+
 static void signals(sweep_t *sweep) {
   static const char *const list[] = {
       "DFT(x[2,3,5,1])",
@@ -96,45 +150,30 @@ static void signals(sweep_t *sweep) {
       "STFT{onesided=0}(x[2,12,1], Squeeze(#[2]), w[4])",
       "STFT{onesided=0}(x[1,9,2], Squeeze(#[2]), w[4])",
       "STFT(x[2,12,1], Squeeze(#[2]), _, Squeeze(#[5]))",
+      "DFT(x[3,64,1])",
+      "DFT{onesided=1}(x:f64[3,101,2,1], _, #1:i64)",
+      "DFT{inverse=1}(x[2,4,3,1], #6:i64, #1:i64)",
+      "DFT{inverse=1}(x[2,8,2], #5:i64)",
+      "DFT(x[0,8,1])",
+      "DFT(x:f16[2,8,1])",
+      "STFT(x:f64[2,33,2], #7:i64, w:f64[9])",
+      "STFT{onesided=0}(Relu(x[2,40,1]), #40:i64, _, #17:i64)",
+      "STFT(x[0,40,1], #8:i64, w[16])",
       "Col2Im(x[2,12,9], #[4,5], #[2,3])",
+      "Col2Im(x[2,6,7], #[8], #[2])",
+      "Col2Im{strides=[2,1,2]}(x[1,24,8], #[4,3,4], #[2,2,2])",
+      "Col2Im(x:f64[2,12,9], #[4,5], #[2,3])",
+      "Col2Im{strides=[2,3]}(x:f16[2,12,4], #[4,6], #[2,3])",
       "Col2Im{strides=[2,1], pads=[1,0,0,1], dilations=[1,2]}(x[1,4,12], #[5,5], #[2,2])",
   };
-  texts(sweep, list, COUNT(list));
-}
-
-static void images(sweep_t *sweep) {
-  static const char *const paddings[] = {"zeros", "border", "reflection"};
-  static const char *const places[] = {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel",
-                                       "half_pixel_symmetric"};
-  static const char *const modes[] = {"linear", "nearest", "cubic"};
-  static const char *const rounding[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
-  static const char *const list[] = {
-      "AffineGrid(t[2,2,3], #[2,1,3,4])",
-      "AffineGrid{align_corners=1}(t[1,3,4], #[1,1,2,3,2])",
-      "GridSample(x[1,2,3,2,4], g[1,2,2,2,3])",
-      "RoiAlign{output_height=2, output_width=3}(x[2,2,5,6], $r+[3,4], #[0,1,0])",
-      "RoiAlign{output_height=2, sampling_ratio=2, spatial_scale=0.7, "
-      "coordinate_transformation_mode=output_half_pixel}(x[2,2,5,6], $r+[3,4], #[0,1,0])",
-      "Resize{mode=linear, antialias=1, axes=[2,3]}(x[1,2,6,8], _, _, #[3,5])",
-      "Resize{mode=cubic, antialias=1, axes=[2,3]}(x[1,2,6,8], _, _, #[3,5])",
-      "Resize{mode=cubic, cubic_coeff_a=-0.5, exclude_outside=1}(x[1,2,4,4], _, _, #[1,2,7,8])",
-      "Resize{mode=linear}(x[2,3,4], _, _, #[3,3,6])",
+  static const char *const others[] = {
+      /* what has no gradient */
+      "DFT{inverse=1, onesided=1}(x:f64[2,5,3,2], #9:i64, #1:i64)",
+      "STFT(x[2,160], #16:i64, $w[40])",
+      "Col2Im(x[0,12,9], #[4,5], #[2,3])",
   };
-  for (size_t p = 0; p < COUNT(paddings); p++) {
-    for (int k = 0; k < 4; k++) {
-      sweep_nodes(sweep, "GridSample{mode=%s, padding_mode=%s, align_corners=%d}(x[2,2,4,5], g[2,3,3,2])",
-                  modes[k / 2], paddings[p], k % 2);
-    }
-  }
-  for (size_t m = 0; m < COUNT(modes); m++) {
-    for (size_t p = 0; p < COUNT(places); p++) {
-      sweep_nodes(sweep,
-                  "Resize{mode=%s, coordinate_transformation_mode=%s, nearest_mode=%s}(x[1,2,4,5], _, _, "
-                  "#[1,2,%d,7])",
-                  modes[m], places[p], rounding[(m + p) % COUNT(rounding)], p % 2 == 0 ? 3 : 8);
-    }
-  }
   texts(sweep, list, COUNT(list));
+  texts(sweep, others, sweep->gradients ? 0 : COUNT(others));
 }
 
 static void losses(sweep_t *sweep) {
@@ -169,7 +208,8 @@ static void losses(sweep_t *sweep) {
 void sweep_rest(sweep_t *sweep) {
   products(sweep);
   definitions(sweep);
+  quantizations(sweep);
   signals(sweep);
-  images(sweep);
+  random_numbers(sweep);
   losses(sweep);
 }

@@ -43,6 +43,7 @@ void sweep_types(sweep_t *sweep) {
   static const char *const arithmetic[] = {"Add", "Sub", "Mul", "Max", "Min"};
   static const char *const comparisons[] = {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"};
   static const char *const bits[] = {"BitwiseAnd", "BitwiseOr", "BitwiseXor"};
+  static const char *const divisions[] = {"Div", "Mod", "Mod{fmod=1}"};
   static const char *const positive[] = {"Acos",
                                          "Acosh",
                                          "Asin",
@@ -71,6 +72,13 @@ void sweep_types(sweep_t *sweep) {
     sweep_nodes(sweep, "PRelu(a:%s[3,150], b:%s[150])", floats[t], floats[t]);
     sweep_nodes(sweep, "Clip(a:%s[3,150], b:%s[], c:%s[])", floats[t], floats[t], floats[t]);
     sweep_nodes(sweep, "Where(Less(a:%s[3,150], b:%s[150]), a, b)", floats[t], floats[t]);
+    sweep_nodes(sweep, "Mod(a:%s[3,150], b:%s[3,1])", floats[t], floats[t]);
+    sweep_nodes(sweep, "IsNaN(a!:%s[3,150])", floats[t]);
+    sweep_nodes(sweep, "Where(IsNaN(a!:%s[3,150]), b:%s[150], a)", floats[t], floats[t]);
+    for (int k = 0; k < 4; k++) {
+      sweep_nodes(sweep, "IsInf{detect_negative=%d, detect_positive=%d}(a~:%s[3,150])", k % 2, k / 2,
+                  floats[t]);
+    }
   }
   for (size_t t = 0; t < COUNT(floats) + COUNT(integers); t++) {
     const char *type = t < COUNT(floats) ? floats[t] : integers[t - COUNT(floats)];
@@ -83,6 +91,18 @@ void sweep_types(sweep_t *sweep) {
     for (size_t k = 0; k < COUNT(bits) && t >= COUNT(floats); k++) {
       sweep_nodes(sweep, "%s(a:%s[3,150], b:%s[150])", bits[k], type, type);
       sweep_nodes(sweep, "BitwiseNot(a:%s[3,150])", type);
+    }
+    for (size_t k = 0; k < COUNT(divisions) && t >= COUNT(floats); k++) {
+      sweep_nodes(sweep, "%s(a:%s[3,150], BitwiseOr(b:%s[150], #1:%s))", divisions[k], type, type, type);
+      sweep_nodes(sweep, "%s(a:%s[], BitwiseOr(b:%s[2,1,5], #1:%s))", divisions[k], type, type, type);
+    }
+    if (t >= COUNT(floats)) {
+      sweep_nodes(sweep, "Pow(a:%s[3,150], BitwiseAnd(b:%s[150], #7:%s))", type, type, type);
+      sweep_nodes(sweep, "Pow(a:%s[3,150], b:i16[3,1])", type);
+    }
+    for (int k = 0; k < 2 && type[0] == 'u'; k++) {
+      sweep_nodes(sweep, "BitShift{direction=%s}(a:%s[3,150], BitwiseAnd(b:%s[150], #%d:%s))",
+                  k == 0 ? "LEFT" : "RIGHT", type, type, k == 0 ? 127 : 7, type);
     }
     sweep_nodes(sweep, "And(Less(a:%s[3,150], b:%s[150]), Not(Equal(a, b)))", type, type);
     sweep_nodes(sweep, "Xor(Less(a:%s[3,150], b:%s[150]), Or(Greater(a, b), Equal(a, b)))", type, type);

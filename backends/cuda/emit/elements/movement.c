@@ -5,6 +5,8 @@
 
 #include "cuda/emit/emit.h"
 
+enum { BLOCK = 256 };
+
 static cuda_pointer_t pointer(uint32_t slot) {
   return (cuda_pointer_t){slot, 0};
 }
@@ -38,8 +40,23 @@ cleave_status_t cuda_emit_view(cuda_plan_t *plan, const cleave_node_view_t *node
 cleave_status_t cuda_emit_dropout(cuda_plan_t *plan, const cleave_node_view_t *node) {
   const cleave_tensor_view_t *mode = cuda_input(plan, node, 2);
   const unsigned char *trains = mode == NULL ? NULL : cuda_plan_data(plan, node->inputs[2]);
-  if (cuda_output(plan, node, 1) != NULL || (mode != NULL && (trains == NULL || *trains != 0))) {
-    return cuda_plan_refuse(plan, CLEAVE_REASON_ATTRIBUTE, "it trains, or its mask is read");
+  const cleave_tensor_view_t *mask = cuda_output(plan, node, 1);
+  if (mode != NULL && (trains == NULL || *trains != 0)) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_ATTRIBUTE, "it trains, or may do so");
+  }
+  if (mask != NULL) { /* all is kept */
+    int64_t count = cleave_view_element_count(mask);
+    const cuda_kernel_call_t ones = {.text = "fill",
+                                     .label = "Dropout: mask",
+                                     .defines = cuda_word_type(1),
+                                     .is_wide = cuda_is_wide(count),
+                                     .pointer_count = 1,
+                                     .pointers = {{node->outputs[1], 0}},
+                                     .number_count = 3,
+                                     .numbers = {count, 1},
+                                     .threads = count,
+                                     .block = BLOCK};
+    CUDA_TRY(cuda_plan_kernel(plan, &ones));
   }
   return cuda_emit_view(plan, node);
 }
