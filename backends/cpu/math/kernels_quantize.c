@@ -292,37 +292,90 @@ static cleave_status_t dynamic_prepare(cpu_prepare_t *prepare, void *state, clea
   return cpu_nn_require_dtype(prepare, 0, CPU_NN_ONE(CLEAVE_DTYPE_F32), message);
 }
 
+enum { LANES = 64, PARTS = 64, PART = 8192 /* elements, at least */ };
+
+typedef struct range {
+  float low;
+  float high;
+} range_t;
+
+// The range of numbers and of zero; a NaN is in none.
+CPU_VECTOR static range_t range_of(const float *x, int64_t count) {
+  float low[LANES] = {0};
+  float high[LANES] = {0};
+  int64_t k = 0;
+  for (; k + LANES <= count; k += LANES) {
+    for (int lane = 0; lane < LANES; lane++) {
+      low[lane] = x[k + lane] < low[lane] ? x[k + lane] : low[lane];
+      high[lane] = x[k + lane] > high[lane] ? x[k + lane] : high[lane];
+    }
+  }
+  range_t range = {0};
+  for (; k < count; k++) {
+    range.low = x[k] < range.low ? x[k] : range.low;
+    range.high = x[k] > range.high ? x[k] : range.high;
+  }
+  for (int lane = 0; lane < LANES; lane++) {
+    range.low = low[lane] < range.low ? low[lane] : range.low;
+    range.high = high[lane] > range.high ? high[lane] : range.high;
+  }
+  return range;
+}
+
+typedef struct dynamic {
+  const float *x;
+  uint8_t *y;
+  int64_t count;
+  int64_t parts;
+  float scale;
+  uint8_t zero_point;
+  range_t ranges[PARTS];
+} dynamic_t;
+
+static void dynamic_range(void *context, int64_t begin, int64_t end) {
+  dynamic_t *c = context;
+  for (int64_t part = begin; part < end; part++) {
+    int64_t first = c->count * part / c->parts;
+    c->ranges[part] = range_of(c->x + first, c->count * (part + 1) / c->parts - first);
+  }
+}
+
+static void dynamic_part(void *context, int64_t begin, int64_t end) {
+  const dynamic_t *c = context;
+  quantize_same_uint8_t(c->x + begin, &c->scale, &c->zero_point, c->y + begin, end - begin);
+}
+
 static cleave_status_t dynamic_run(const cpu_call_t *call, cleave_message_t *message) {
   const cpu_tensor_t *x = call->inputs[0];
   cpu_tensor_t *y = cpu_output(call, 0);
   cpu_tensor_t *scale_out = cpu_output(call, 1);
   cpu_tensor_t *zero_out = cpu_output(call, 2);
   CPU_TRY(cpu_nn_check_outputs(call, message));
-  const float *from = x->data;
-  float low = 0;
-  float high = 0;
-  for (int64_t k = 0; k < x->count; k++) {
-    low = from[k] < low ? from[k] : low;
-    high = from[k] > high ? from[k] : high;
+  dynamic_t context = {.x = x->data, .count = x->count, .parts = (x->count - 1) / PART + 1};
+  context.parts = context.parts < PARTS ? context.parts : PARTS;
+  cpu_parallel(call, context.parts, 1, dynamic_range, &context);
+  range_t range = {0};
+  for (int64_t part = 0; part < context.parts; part++) {
+    range.low = context.ranges[part].low < range.low ? context.ranges[part].low : range.low;
+    range.high = context.ranges[part].high > range.high ? context.ranges[part].high : range.high;
   }
-  float scale = (high - low) / 255;
+  float scale = (range.high - range.low) / 255;
   // The range contains zero, so that the quotient is in [0, 255]; an empty range has no scale of its own.
-  float zero = scale > 0 ? nearbyintf(-low / scale) : 0;
-  uint8_t zero_point = (uint8_t)(zero >= 0 ? (zero <= UINT8_MAX ? zero : UINT8_MAX) : 0);
+  float zero = scale > 0 ? nearbyintf(-range.low / scale) : 0;
+  context.scale = scale > 0 ? scale : 1;
+  context.zero_point = (uint8_t)(zero >= 0 ? (zero <= UINT8_MAX ? zero : UINT8_MAX) : 0);
   if (scale_out != NULL) {
     CPU_TRY(cpu_nn_check_count("scale", scale_out, 1, message));
     *(float *)scale_out->data = scale;
   }
   if (zero_out != NULL) {
     CPU_TRY(cpu_nn_check_count("zero point", zero_out, 1, message));
-    *(uint8_t *)zero_out->data = zero_point;
+    *(uint8_t *)zero_out->data = context.zero_point;
   }
   if (y != NULL) {
     CPU_TRY(cpu_nn_check_same_dims(x, y, message));
-    for (int64_t k = 0; k < x->count; k++) {
-      float value = (scale > 0 ? nearbyintf(from[k] / scale) : 0) + (float)zero_point;
-      ((uint8_t *)y->data)[k] = (uint8_t)(value >= 0 ? (value <= UINT8_MAX ? value : UINT8_MAX) : 0);
-    }
+    context.y = y->data;
+    cpu_parallel(call, x->count, 4096, dynamic_part, &context);
   }
   return CLEAVE_OK;
 }
