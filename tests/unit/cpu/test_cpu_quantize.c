@@ -15,7 +15,7 @@ typedef struct arrangement {
   bool is_signed;
 } arrangement_t;
 
-enum { TEXT = 1 << 15 };
+enum { TEXT = 1 << 17 };
 
 typedef struct text {
   char text[TEXT];
@@ -147,6 +147,33 @@ CPU_TEST(quantises_in_all_arrangements) {
   };
   for (size_t k = 0; k < sizeof arrangements / sizeof arrangements[0]; k++) {
     check_arrangement(&arrangements[k]);
+  }
+}
+
+// Numbers from -50 to 50 but for the lowest and the largest one, which make the scale 1 and the zero point
+// 100.
+static void check_dynamic(int count, int lowest, int largest) {
+  static text_t numbers;
+  static text_t expected;
+  numbers.length = expected.length = 0;
+  start(&numbers, "f32", 1, count, 0);
+  start(&expected, "u8", 1, count, 0);
+  for (int k = 0; k < count; k++) {
+    double number = k == lowest ? -100 : k == largest ? 155 : k % 97 == 5 ? (double)NAN : k % 101 - 50.0;
+    add_number(&numbers, number);
+    add_number(&expected, isnan(number) ? 0 : number + 100);
+  }
+  add(&expected, "; f32[] 1; u8[] 100");
+  op_case_with_shapes(&cpu, "DynamicQuantizeLinear", numbers.text, "", expected.text);
+}
+
+CPU_TEST(finds_the_range_wherever_it_lies) {
+  static const int counts[] = {2, 63, 64, 65, 200, 20000};
+  for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++) {
+    int last = counts[k] - 1;
+    check_dynamic(counts[k], 0, last);
+    check_dynamic(counts[k], last, 0);
+    check_dynamic(counts[k], last / 2, last / 2 + 1);
   }
 }
 
