@@ -16,6 +16,7 @@ const types = {
   6: ['int32', Int32Array],
   7: ['int64', BigInt64Array],
   9: ['bool', Uint8Array],
+  10: ['float16', Uint16Array],
   11: ['float64', Float64Array],
 };
 export function readTensor(file) {
