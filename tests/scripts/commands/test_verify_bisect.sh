@@ -68,7 +68,7 @@ fails="--load $libraries/libfails.so --rules fails.lua"
   check "a failing rewrite is kept" 1 'saved: taken/off_0$' "$program" verify net.lua --rules off.lua --save taken
   check "what it took runs again" 0 'all outputs match against taken/off_0' "$program" run taken/off_0/before.onnx --data taken/off_0
   check "what took its place does not match" 1 'differ against taken/off_0' "$program" run taken/off_0/after.onnx --data taken/off_0
-  check "nothing more than that" 0 ' 1 nodes after folding' "$program" inspect taken/off_0/after.onnx
+  check "nothing more than that" 0 ' 1 node after folding' "$program" inspect taken/off_0/after.onnx
   check "quarantine" 0 "quarantined: wrong.lua:1: 'relus'" "$program" verify net.lua $wrong --quarantine
   check "verify as JSON" 1 '"verdict": "DIFFERS"' "$program" verify net.lua $wrong --json
   check "verify needs rules" 2 'expected --rules FILE' "$program" verify net.lua
