@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/program.h"
+
 enum { MAX_TEXT = CUDA_MAX_CALL_TEXT + 160 };
 
 typedef struct kept {

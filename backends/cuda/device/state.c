@@ -198,9 +198,8 @@ cleave_status_t cuda_memory_alloc(cuda_state_t *state, uint32_t device, size_t b
         cuda_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, CLEAVE_REASON_NONE, "no memory for an allocation");
   } else if (state->libraries.driver.memory_alloc(&allocation->address, bytes > 0 ? bytes : 1) !=
              CUDA_SUCCESS_) {
-    status =
-        cuda_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, CLEAVE_REASON_DEVICE,
-                  "device %u is full, or lost: no %zu byte%s", (unsigned)device, bytes, KERNEL_PLURAL(bytes));
+    status = cuda_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, CLEAVE_REASON_DEVICE,
+                       "device %u is full, or lost: no %zu bytes", (unsigned)device, bytes);
   }
   cuda_leave(state);
   if (status != CLEAVE_OK) {
