@@ -132,7 +132,9 @@ static int print_text(const bisect_t *bisect) {
   name_rules(report, &rules);
   cleave_print("\n%u of %u application%s %s, by %s: ", (unsigned)count, (unsigned)report->application_count,
                CLEAVE_PLURAL(report->application_count),
-               is_speed ? "make the model slower" : "break the values", cleave_text_get(&rules));
+               is_speed ? CLEAVE_BY_COUNT(count, "makes the model slower", "make the model slower")
+                        : CLEAVE_BY_COUNT(count, "breaks the values", "break the values"),
+               cleave_text_get(&rules));
   cleave_text_deinit(&rules);
   if (is_speed) {
     cleave_print("%.2f ms with all, %.2f without %s\n", report->value_others, report->value_found,

@@ -73,9 +73,9 @@ fails="--load $libraries/libfails.so --rules fails.lua"
   check "verify as JSON" 1 '"verdict": "DIFFERS"' "$program" verify net.lua $wrong --json
   check "verify needs rules" 2 'expected --rules FILE' "$program" verify net.lua
   check "nothing is broken" 0 '^nothing is broken' "$program" bisect net.lua $good
-  check "the culprit" 1 '^1 of 2 applications break the values, by wrong.lua:1 region .relus.: alone it makes' "$program" bisect net.lua $wrong --threshold 0.1
+  check "the culprit" 1 '^1 of 2 applications breaks the values, by wrong.lua:1 region .relus.: alone it makes' "$program" bisect net.lua $wrong --threshold 0.1
   check "nothing is slow" 0 '^no application of a rule makes the model slower' "$program" bisect net.lua $good --metric ms --threshold 1000
-  check "a rewrite is named with its line" 1 '^1 of 1 applications break the values, by off.lua:2 rewrite .off.: alone it' \
+  check "a rewrite is named with its line" 1 '^1 of 1 application breaks the values, by off.lua:2 rewrite .off.: alone it' \
     "$program" bisect net.lua --rules off.lua
   check "in JSON, too" 1 '"file": "off.lua"' "$program" bisect net.lua --rules off.lua --json
   also "with the line" '"line": 2'
