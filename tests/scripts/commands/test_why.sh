@@ -162,7 +162,7 @@ rewrite 'powers' (steps_rules.lua:7): 0 rewritten out of 0 matches, 1 near miss
         at a constant 'constant_1'
         steps_rules.lua:8: product.inputs[2] > 8
         try: constant()
-    and 1 more kinds (--limit)
+    and 1 more kind (--limit)
 TEXT
 expect "a near miss on what a rewrite made" 0 wanted "$program" why steps.lua --rules steps_rules.lua --rule powers --limit 2
 cat >wanted <<'TEXT'
@@ -237,7 +237,7 @@ LUA
 cat >wanted <<'TEXT'
 fuse 'pair' (many_rules.lua:2): 0 fused out of 8 matches, 8 refused
   refused by where x 4, first at Relu 'r1' (Relu, Exp): not 'r1'
-  and 1 more kinds of refusals (--limit)
+  and 1 more kind of refusals (--limit)
 TEXT
 expect "refusals of one structure are one line" 0 wanted "$program" why many.lua --rules many_rules.lua --rule pair --limit 1
 
