@@ -103,8 +103,8 @@ return ruleset {
     assign = function(graph, options)
       local nodes, weights, crossing = measure(graph, options.by)
       if #nodes < options.stages then
-        error("the model has " .. #nodes .. " nodes, expected at least the "
-          .. options.stages .. " stages")
+        error("the model has " .. #nodes .. (#nodes == 1 and " node" or " nodes")
+          .. ", expected at least the " .. options.stages .. " stages")
       end
       local ends = cut(weights, crossing, #nodes, options.stages, options.slack)
       local result, at = {}, 1

@@ -97,7 +97,8 @@ for preset in $presets; do
     asan) excluded=$same_in_asan ;;
     *) excluded= ;;
   esac
-  ctest --preset "$preset" ${only:+-R "$only"} ${excluded:+-E "$excluded"} -j 2 --quiet || true
+  # Three at a time, because some wait for most of their time; those that measure time have the machine to themselves.
+  ctest --preset "$preset" ${only:+-R "$only"} ${excluded:+-E "$excluded"} -j 3 --quiet || true
   log=build/$preset/Testing/Temporary/LastTest.log
   before=$failed
   count "$log"

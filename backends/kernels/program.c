@@ -251,8 +251,8 @@ cleave_status_t kernel_program_join(kernel_program_t *program, uint32_t first, u
   if (count < 2 || count > program->input_count || first > program->input_count - count || along < 0 ||
       along >= program->rank) {
     return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
-                       "%u inputs from %u on, along axis %d, are no load of several", (unsigned)count,
-                       (unsigned)first, (int)along);
+                       "%u input%s from %u on, along axis %d: no load of several", (unsigned)count,
+                       KERNEL_PLURAL(count), (unsigned)first, (int)along);
   }
   for (uint32_t k = first; k < first + count; k++) {
     const kernel_input_t *input = &program->inputs[k];

@@ -158,6 +158,11 @@ CLEAVE_MUST_USE cleave_status_t kernel_program_output(kernel_program_t *program,
 cleave_status_t kernel_fail(cleave_message_t *message, cleave_status_t status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* For `kernel_fail`, one of two texts, as the count is one or not; and the ending of most nouns:
+ * ("%u input%s", count, KERNEL_PLURAL(count)). */
+#define KERNEL_BY_COUNT(count, one, many) ((count) == 1 ? (one) : (many))
+#define KERNEL_PLURAL(count) KERNEL_BY_COUNT(count, "", "s")
+
 /* "f32"; "?" for what is not a dtype of a tensor here. */
 const char *kernel_dtype_name(cleave_dtype_t dtype);
 

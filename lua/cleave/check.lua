@@ -12,6 +12,13 @@ function M.fail(line, format, ...)
   host.fail(line, string.format(format, ...))
 end
 
+---The ending of most nouns behind a count: ("%d input%s"):format(count, check.plural(count)).
+---@param count integer
+---@return string
+function M.plural(count)
+  return count == 1 and "" or "s"
+end
+
 ---Keys of a table in a fixed order.
 local function sorted_keys(map)
   local keys = {}

@@ -75,8 +75,8 @@ local function position_index(line, ops, position)
   for _, entry in ipairs(ops) do
     local count, variadic = host.input_count(entry.op)
     if position > count and not variadic then
-      check.fail(line, "operator '%s' has %d inputs, the pattern gives %d", entry.name, count,
-        position)
+      check.fail(line, "operator '%s' has %d input%s, the pattern gives %d", entry.name, count,
+        check.plural(count), position)
     end
   end
   return position - 1
@@ -174,8 +174,8 @@ local function output_index(line, spec, ops)
   for _, entry in ipairs(ops) do
     local count, variadic = host.output_count(entry.op)
     if spec > count and not variadic then
-      check.fail(line, "operator '%s' has %d outputs, the pattern asks for output %d", entry.name,
-        count, spec)
+      check.fail(line, "operator '%s' has %d output%s, the pattern asks for output %d", entry.name,
+        count, check.plural(count), spec)
     end
   end
   return spec - 1

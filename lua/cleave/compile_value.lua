@@ -98,7 +98,8 @@ function M.add_type(line, what, spec, node)
   node.dims = shape(line, what, spec.shape)
   if node.dims then
     if node.rank and node.rank ~= #node.dims then
-      check.fail(line, "%s: rank is %d, but shape has %d dimensions", what, node.rank, #node.dims)
+      check.fail(line, "%s: rank is %d, but shape has %d dimension%s", what, node.rank, #node.dims,
+        check.plural(#node.dims))
     end
     node.rank = #node.dims
   end

@@ -40,8 +40,8 @@ local function kernel(name, x, attributes)
   local count = channels(name, x)
   local group = attributes.group or 1
   if math.type(group) ~= "integer" or group < 1 or count % group ~= 0 then
-    check.fail(0, "%s: %d channels in groups of %s: give the weights", name, count,
-      check.show(group))
+    check.fail(0, "%s: %d channel%s in groups of %s: give the weights", name, count,
+      check.plural(count), check.show(group))
   end
   local shape, padded = { count, count // group, dtype = dtype_of(x) }, false
   local sizes = attributes.kernel_shape

@@ -23,6 +23,11 @@
 #define CLEAVE_PRINTF(format_index, first_argument)
 #endif
 
+/* In arguments of a format: one of two texts, as the count is one or not; and the ending of most nouns: ("%u
+ * region%s", count, CLEAVE_PLURAL(count)). */
+#define CLEAVE_BY_COUNT(count, one, many) ((count) == 1 ? (one) : (many))
+#define CLEAVE_PLURAL(count) CLEAVE_BY_COUNT(count, "", "s")
+
 /* In a format: a text of ours, which is taken over as it is, its newlines and escape sequences, too. */
 #define CLEAVE_TRUSTED "%-s"
 

@@ -75,7 +75,8 @@ static void print_isolation(const backend_info_t *info) {
   if (isolation.is_isolated && isolation.is_lost) {
     cleave_print("    isolated, and lost: %s\n", isolation.reason);
   } else if (isolation.is_isolated) {
-    cleave_print("    isolated: process %lld runs\n", (long long)isolation.process);
+    cleave_print("    isolated: process %lld run%s\n", (long long)isolation.process,
+                 CLEAVE_PLURAL(isolation.process));
   }
 }
 

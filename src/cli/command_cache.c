@@ -69,10 +69,10 @@ static void print_text(const cleave_blob_store_t *store, const cleave_blob_list_
   size_t plan_count = count_plans(list);
   size_t region_count = list->count - plan_count;
   if (plan_count > 0) {
-    (void)snprintf(plans, sizeof plans, ", %zu plan%s", plan_count, plan_count == 1 ? "" : "s");
+    (void)snprintf(plans, sizeof plans, ", %zu plan%s", plan_count, CLEAVE_PLURAL(plan_count));
   }
   cleave_print("%s: %zu compiled region%s%s, %s of %s\n", cleave_blob_store_folder(store), region_count,
-               region_count == 1 ? "" : "s", plans,
+               CLEAVE_PLURAL(region_count), plans,
                cleave_output_bytes((double)sum_bytes(list), buffers[0], sizeof buffers[0]),
                cleave_output_bytes((double)limit, buffers[1], sizeof buffers[1]));
   if (list->count == 0) {

@@ -83,9 +83,10 @@ static void cleave_report_gradient(const cleave_job_t *job, const cleave_gradien
   bool is_known = true;
   double flops = flops_of(graph, &is_known);
   double flops_before = flops_of(forward, &(bool){false});
-  cleave_print("\n%zu gradients of '%s'; nodes: %zu, before %zu",
-               graph->outputs.count - forward->outputs.count, result->loss, graph->live_node_count,
-               forward->live_node_count);
+  cleave_print("\n%zu gradient%s of '%s'; nodes: %zu, before %zu",
+               graph->outputs.count - forward->outputs.count,
+               CLEAVE_PLURAL(graph->outputs.count - forward->outputs.count), result->loss,
+               graph->live_node_count, forward->live_node_count);
   if (is_known) {
     cleave_print("; FLOPs: %s, before %s", cleave_output_count(flops, text[0], sizeof text[0]),
                  cleave_output_count(flops_before, text[1], sizeof text[1]));

@@ -230,7 +230,8 @@ static void print_unknown(const cleave_inspection_t *inspection) {
   if (inspection->unknown.count == 0) {
     return;
   }
-  cleave_print("\n%zu values with unknown dtype, rank or sizes:\n", inspection->unknown.count);
+  cleave_print("\n%zu value%s with unknown dtype, rank or sizes:\n", inspection->unknown.count,
+               CLEAVE_PLURAL(inspection->unknown.count));
   for (size_t k = 0; k < inspection->unknown.count && k < MAX_UNKNOWN; k++) {
     cleave_text_t text = {0};
     cleave_value_print(inspection->graph, inspection->unknown.items[k], &text);
@@ -265,9 +266,10 @@ static void print_report(const cleave_inspection_t *inspection, const cleave_siz
   const char *at_least = is_partly_symbolic(inspection) ? "at least " : "";
   cleave_print(CLEAVE_TRUSTED "%s" CLEAVE_TRUSTED "\n", cleave_output_style(CLEAVE_STYLE_BOLD), path,
                cleave_output_style(CLEAVE_STYLE_PLAIN));
-  cleave_print("file %s, opset %d, IR version %d, %zu nodes after folding",
+  cleave_print("file %s, opset %d, IR version %d, %zu node%s after folding",
                cleave_output_bytes((double)inspection->file_bytes, text[0], sizeof text[0]),
-               (int)graph->opset_version, (int)graph->ir_version, graph->live_node_count);
+               (int)graph->opset_version, (int)graph->ir_version, graph->live_node_count,
+               CLEAVE_PLURAL(graph->live_node_count));
   if (inspection->removed_count > 0) {
     cleave_print(", %zu removed that no output needs (--keep-dead shows)", inspection->removed_count);
   }

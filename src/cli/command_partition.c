@@ -125,7 +125,7 @@ static void print_region(const cleave_boundary_report_t *report, uint32_t index,
   const cleave_plan_rule_t *rule = &plan->rules[region->rule];
   char place[CLEAVE_PLACE_SIZE];
   cleave_print("\n%s on %s: %u node%s, by %s '%s'", region->name, region->backend,
-               (unsigned)region->node_count, region->node_count == 1 ? "" : "s",
+               (unsigned)region->node_count, CLEAVE_PLURAL(region->node_count),
                cleave_rule_kind_name(rule->kind), rule->name);
   cleave_print(" (%s)\n", cleave_rule_place(rule->file, rule->line, place));
   cleave_text_t rows = {0};
@@ -168,10 +168,12 @@ static void print_what_ifs(const cleave_boundary_report_t *report) {
 /* All boundaries together by reason, then region by region, then the what-ifs. */
 static void cleave_report_boundaries(const cleave_boundary_report_t *report) {
   char bytes[64];
-  cleave_print("\nboundaries: %u regions, %s cross between parts of the plan",
-               (unsigned)report->plan->region_count, cleave_output_bytes(report->bytes, bytes, sizeof bytes));
+  cleave_print("\nboundaries: %u region%s, %s cross between parts of the plan",
+               (unsigned)report->plan->region_count, CLEAVE_PLURAL(report->plan->region_count),
+               cleave_output_bytes(report->bytes, bytes, sizeof bytes));
   if (report->unknown_count > 0) {
-    cleave_print(", and %u values of unknown size", (unsigned)report->unknown_count);
+    cleave_print(", and %u value%s of unknown size", (unsigned)report->unknown_count,
+                 CLEAVE_PLURAL(report->unknown_count));
   }
   cleave_print("\n");
   if (report->groups.count > 0) {
@@ -417,8 +419,8 @@ static int run(cleave_arguments_t *arguments) {
         cleave_print("partitioned in %.2f ms, written to %s\n", job.partition_ms, output);
       }
       if (extras.regions != NULL) {
-        cleave_print("%u regions written to %s\n", (unsigned)cleave_plan_region_count(job.plan),
-                     extras.regions);
+        cleave_print("%u region%s written to %s\n", (unsigned)cleave_plan_region_count(job.plan),
+                     CLEAVE_PLURAL(cleave_plan_region_count(job.plan)), extras.regions);
       }
     }
   }

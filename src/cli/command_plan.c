@@ -152,8 +152,8 @@ static int run_show(const char *path, bool json) {
     result = show_json(document);
   } else {
     cleave_print("plan of '%s', made by cleave %s\n", document->graph_name, document->version);
-    cleave_print("  graph of %u nodes, hash %016" PRIx64 "\n", (unsigned)document->node_count,
-                 document->graph_hash);
+    cleave_print("  graph of %u node%s, hash %016" PRIx64 "\n", (unsigned)document->node_count,
+                 CLEAVE_PLURAL(document->node_count), document->graph_hash);
     for (uint32_t k = 0; k < document->graph_input_count; k++) {
       cleave_print("  input %s: %s\n", document->graph_inputs[k].name, document->graph_inputs[k].type);
     }
@@ -164,9 +164,9 @@ static int run_show(const char *path, bool json) {
     show_regions(document);
     uint32_t left = count_left(document);
     cleave_print("\n%u %s, %u %s on cpu one by one, %u %s\n", (unsigned)document->region_count,
-                 document->region_count == 1 ? "region" : "regions", (unsigned)left,
-                 left == 1 ? "node" : "nodes", (unsigned)document->note_count,
-                 document->note_count == 1 ? "note" : "notes");
+                 CLEAVE_BY_COUNT(document->region_count, "region", "regions"), (unsigned)left,
+                 CLEAVE_BY_COUNT(left, "node", "nodes"), (unsigned)document->note_count,
+                 CLEAVE_BY_COUNT(document->note_count, "note", "notes"));
     show_refusals(document);
     show_notes(document);
   }

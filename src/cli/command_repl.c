@@ -141,8 +141,9 @@ static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *optio
   prompt.repl = repl;
   cleave_report_sizes(&job->inputs.sizes);
   if (cleave_repl_input_is_terminal()) {
-    cleave_print("%s, %zu nodes in g; help() says more, Ctrl-D ends\n", options->model,
-                 cleave_model_graph(job->model)->live_node_count);
+    cleave_print("%s, %zu node%s in g; help() says more, Ctrl-D ends\n", options->model,
+                 cleave_model_graph(job->model)->live_node_count,
+                 CLEAVE_PLURAL(cleave_model_graph(job->model)->live_node_count));
   }
   const cleave_repl_target_t target = {
       .context = repl, .run = run_chunk, .interrupt = interrupt, .complete = complete};

@@ -306,10 +306,11 @@ static cleave_status_t check_count(const cleave_communicator_t *communicator, co
   return count == (uint32_t)communicator->count
              ? CLEAVE_OK
              : cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                                "the plan has %u stage%s, and there are %d processes: expected a process for "
+                                "the plan has %u stage%s, and there %s %d process%s: expected a process for "
                                 "each stage, which a stage rule makes ('--rules stages --set stages=%d')",
-                                (unsigned)count, count == 1 ? "" : "s", (int)communicator->count,
-                                (int)communicator->count);
+                                (unsigned)count, CLEAVE_PLURAL(count),
+                                CLEAVE_BY_COUNT(communicator->count, "is", "are"), (int)communicator->count,
+                                CLEAVE_BY_COUNT(communicator->count, "", "es"), (int)communicator->count);
 }
 
 /* All processes cut the same plan, or they would wait for what nobody sends. */

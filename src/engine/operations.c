@@ -31,8 +31,8 @@ static cleave_status_t check_variables(const cleave_engine_t *engine, const clea
                                        cleave_error_t *error) {
   if (count > 0 && variables == NULL) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "operation '%s': expected an array of %u variables to %s, found NULL",
-                            name_of(info), count, use);
+                            "operation '%s': expected an array of %u variable%s to %s, found NULL",
+                            name_of(info), count, CLEAVE_PLURAL(count), use);
   }
   for (uint32_t k = 0; k < count; k++) {
     if (variables[k] == NULL || variables[k]->engine != engine) {
@@ -54,8 +54,8 @@ cleave_status_t engine_operation_check(const cleave_engine_t *engine, const clea
   }
   if (info->device >= engine->device_count) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "operation '%s': expected one of %u devices, found number %u", name_of(info),
-                            engine->device_count, info->device);
+                            "operation '%s': expected one of %u device%s, found number %u", name_of(info),
+                            engine->device_count, CLEAVE_PLURAL(engine->device_count), info->device);
   }
   if (engine->fork_count != engine_fork_count()) {
     return cleave_error_set(

@@ -54,9 +54,9 @@ static cleave_status_t read_bytes(cleave_protobuf_t *reader, cleave_bytes_t *out
   uint64_t size = 0;
   CLEAVE_TRY(read_varint(reader, &size, error));
   if (size > (uint64_t)(reader->end - reader->next)) {
-    return cleave_error_set(error, CLEAVE_ERROR_FORMAT,
-                            "protobuf: %s is malformed: a field of %llu bytes, but %zu are left",
-                            reader->kind, (unsigned long long)size, (size_t)(reader->end - reader->next));
+    return cleave_error_set(
+        error, CLEAVE_ERROR_FORMAT, "protobuf: %s is malformed: a field of %llu byte%s, but %zu are left",
+        reader->kind, (unsigned long long)size, CLEAVE_PLURAL(size), (size_t)(reader->end - reader->next));
   }
   *out_bytes = (cleave_bytes_t){reader->next, (size_t)size};
   reader->next += size;
@@ -156,9 +156,10 @@ cleave_status_t cleave_protobuf_count(const cleave_protobuf_t *reader, const cle
     size_t width = wire == CLEAVE_WIRE_FIXED32 ? 4 : 8;
     if (field->bytes.size % width != 0) {
       return cleave_error_set(error, CLEAVE_ERROR_FORMAT,
-                              "protobuf: %s is malformed: packed field %u has %zu bytes, not a multiple "
+                              "protobuf: %s is malformed: packed field %u has %zu byte%s, not a multiple "
                               "of %zu",
-                              reader->kind, field->number, field->bytes.size, width);
+                              reader->kind, field->number, field->bytes.size,
+                              CLEAVE_PLURAL(field->bytes.size), width);
     }
     count = field->bytes.size / width;
   }

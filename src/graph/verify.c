@@ -78,7 +78,8 @@ cleave_status_t cleave_graph_verify(const cleave_graph_t *graph, cleave_error_t 
     }
   }
   if (live != graph->live_node_count) {
-    BROKEN("graph: expected %zu live nodes, found %zu", graph->live_node_count, live);
+    BROKEN("graph: expected %zu live node%s, found %zu", graph->live_node_count,
+           CLEAVE_PLURAL(graph->live_node_count), live);
   }
   for (uint32_t k = 0; k < graph->values.count; k++) {
     CLEAVE_TRY(check_value(graph, (cleave_value_t){k}, error));

@@ -58,8 +58,8 @@ cleave_status_t cleave_reader_parse(const cleave_json_reader_t *reader, const ch
                                     size_t length, json_t **out_root) {
   json_error_t broken;
   if (length > MAX_BYTES) {
-    return cleave_error_set(reader->error, CLEAVE_ERROR_LIMIT, "%s: %s of %zu bytes is too large",
-                            reader->place, what, length);
+    return cleave_error_set(reader->error, CLEAVE_ERROR_LIMIT, "%s: %s of %zu byte%s is too large",
+                            reader->place, what, length, CLEAVE_PLURAL(length));
   }
   *out_root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &broken);
   if (*out_root != NULL) {

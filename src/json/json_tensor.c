@@ -143,12 +143,13 @@ static cleave_status_t check_data(cleave_json_reader_t *reader, const json_t *da
   if (json_is_string(data) && dtype != CLEAVE_DTYPE_STRING) {
     return json_string_length(data) == cleave_base64_length(bytes)
                ? CLEAVE_OK
-               : cleave_reader_fail(reader, "data: expected base64 of %zu bytes", bytes);
+               : cleave_reader_fail(reader, "data: expected base64 of %zu byte%s", bytes,
+                                    CLEAVE_PLURAL(bytes));
   }
   return json_is_array(data) && (int64_t)json_array_size(data) == count
              ? CLEAVE_OK
-             : cleave_reader_fail(reader, "data: expected a list of %lld elements%s", (long long)count,
-                                  dtype == CLEAVE_DTYPE_STRING ? "" : ", or base64");
+             : cleave_reader_fail(reader, "data: expected a list of %lld element%s%s", (long long)count,
+                                  CLEAVE_PLURAL(count), dtype == CLEAVE_DTYPE_STRING ? "" : ", or base64");
 }
 
 static cleave_status_t read_data(cleave_json_reader_t *reader, const json_t *data, cleave_tensor_t *tensor) {
@@ -156,7 +157,8 @@ static cleave_status_t read_data(cleave_json_reader_t *reader, const json_t *dat
     return cleave_base64_decode(json_string_value(data), json_string_length(data), tensor->data,
                                 tensor->bytes)
                ? CLEAVE_OK
-               : cleave_reader_fail(reader, "data: expected base64 of %zu bytes", tensor->bytes);
+               : cleave_reader_fail(reader, "data: expected base64 of %zu byte%s", tensor->bytes,
+                                    CLEAVE_PLURAL(tensor->bytes));
   }
   for (int64_t k = 0; k < tensor->count; k++) {
     CLEAVE_TRY(read_element(reader, json_array_get(data, (size_t)k), tensor, k));

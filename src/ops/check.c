@@ -61,11 +61,12 @@ static cleave_status_t check_count(const check_t *check, const char *what, const
   const cleave_op_t *op = cleave_node_op(check->graph, check->node);
   uint32_t required = required_count(ports, port_count);
   if (!is_variadic(ports, port_count) && count > port_count) {
-    return fail(check, "%s has at most %u %ss, found %u", op->name, port_count, what, count);
+    return fail(check, "%s has at most %u %s%s, found %u", op->name, port_count, what,
+                CLEAVE_PLURAL(port_count), count);
   }
   if (count < required) {
-    return fail(check, "%s needs %u %ss ('%s'), found %u", op->name, required, what, ports[required - 1].name,
-                count);
+    return fail(check, "%s needs %u %s%s ('%s'), found %u", op->name, required, what, CLEAVE_PLURAL(required),
+                ports[required - 1].name, count);
   }
   return CLEAVE_OK;
 }

@@ -160,8 +160,9 @@ static cleave_status_t check(const cleave_custom_operator_t *definition, uint32_
                              cleave_context_t *context, cleave_error_t *error) {
   if (definition == NULL || definition->size < sizeof *definition) {
     return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
-                            "library '%s': operator %u: struct of %zu bytes, version 2.0 has %zu", library,
-                            (unsigned)index, definition == NULL ? 0 : definition->size, sizeof *definition);
+                            "library '%s': operator %u: struct of %zu byte%s, version 2.0 has %zu", library,
+                            (unsigned)index, definition == NULL ? 0 : definition->size,
+                            CLEAVE_PLURAL(definition == NULL ? 0 : definition->size), sizeof *definition);
   }
   if (!is_domain(definition->domain) || is_onnx(definition->domain)) {
     return cleave_error_set(
@@ -336,8 +337,8 @@ cleave_status_t cleave_custom_ops_add(cleave_context_t *context,
   cleave_status_t status = CLEAVE_OK;
   if (count > OPERATOR_LIMIT || (count > 0 && definitions == NULL)) {
     return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
-                            "library '%s': %u operators: expected a list of at most %d", library,
-                            (unsigned)count, OPERATOR_LIMIT);
+                            "library '%s': %u operator%s: expected a list of at most %d", library,
+                            (unsigned)count, CLEAVE_PLURAL(count), OPERATOR_LIMIT);
   }
   (void)pthread_mutex_lock(&adding);
   for (uint32_t k = 0; k < count && status == CLEAVE_OK; k++) {

@@ -101,9 +101,11 @@ static void describe(cleave_repl_t *repl, const cleave_handle_t *handle, cleave_
     }
     case CLEAVE_HANDLE_VALUE: describe_value(graph, (cleave_value_t){handle->index}, text); break;
     case CLEAVE_HANDLE_GRAPH:
-      cleave_text_format(text, "graph '%s' of %zu nodes, %zu inputs, %zu outputs",
+      cleave_text_format(text, "graph '%s' of %zu node%s, %zu input%s, %zu output%s",
                          cleave_strings_text(&graph->strings, graph->name), graph->live_node_count,
-                         graph->inputs.count, graph->outputs.count);
+                         CLEAVE_PLURAL(graph->live_node_count), graph->inputs.count,
+                         CLEAVE_PLURAL(graph->inputs.count), graph->outputs.count,
+                         CLEAVE_PLURAL(graph->outputs.count));
       break;
     case CLEAVE_HANDLE_ATTRIBUTES: {
       const cleave_node_record_t *node = cleave_graph_node(graph, (cleave_node_t){handle->index});

@@ -136,7 +136,8 @@ cleave_status_t cleave_npy_read_part(cleave_file_t *file, size_t offset, size_t 
   }
   if (length > size - start || length > 65536) {
     return cleave_error_set_at(error, CLEAVE_ERROR_FORMAT, name, 0,
-                               "header: %zu bytes long, in a file of %zu", length, size);
+                               "header: %zu byte%s long, in a file of %zu", length, CLEAVE_PLURAL(length),
+                               size);
   }
   char *text = cleave_copy_text((const char *)data + start, length);
   CLEAVE_TRY_MEMORY(text, error);
@@ -150,7 +151,7 @@ cleave_status_t cleave_npy_read_part(cleave_file_t *file, size_t offset, size_t 
   if (!cleave_shape_element_count(header.rank, header.dims, &count) ||
       !cleave_size_multiply((size_t)count, cleave_dtype_size(header.dtype), &bytes) || bytes > left) {
     return cleave_error_set_at(error, CLEAVE_ERROR_FORMAT, name, 0,
-                               "data: %zu bytes, fewer than the shape needs", left);
+                               "data: %zu byte%s, fewer than the shape needs", left, CLEAVE_PLURAL(left));
   }
   cleave_tensor_view_t view = {
       .dtype = header.dtype, .rank = header.rank, .dims = header.dims, .data = data + start + length};

@@ -81,7 +81,8 @@ cleave_status_t cleave_tensor_create_borrowed(const cleave_tensor_view_t *view, 
     cleave_free(tensor);
     *out_tensor = NULL;
     return cleave_error_set(error, CLEAVE_ERROR_FORMAT,
-                            "tensor: expected %zu bytes of data for its shape, found %zu", expected, bytes);
+                            "tensor: expected %zu byte%s of data for its shape, found %zu", expected,
+                            CLEAVE_PLURAL(expected), bytes);
   }
   tensor->data = (void *)(uintptr_t)view->data;
   tensor->file = file != NULL ? cleave_file_retain(file) : NULL;

@@ -113,8 +113,9 @@ static cleave_status_t check_history(const cleave_trainer_t *trainer, const clea
   }
   if (history->dims[0] > cleave_trainer_step_count(trainer)) {
     return cleave_error_set_at(error, CLEAVE_ERROR_INVALID_ARGUMENT, path, 0,
-                               "the checkpoint has %lld steps, and this run %lld in all",
-                               (long long)history->dims[0], (long long)cleave_trainer_step_count(trainer));
+                               "the checkpoint has %lld step%s, and this run %lld in all",
+                               (long long)history->dims[0], CLEAVE_PLURAL(history->dims[0]),
+                               (long long)cleave_trainer_step_count(trainer));
   }
   return CLEAVE_OK;
 }
@@ -136,8 +137,9 @@ static cleave_status_t check_tensors(const cleave_trainer_t *trainer, const clea
   }
   if (npz->entries.count != trainer->carried.count + 2) {
     return cleave_error_set_at(error, CLEAVE_ERROR_INVALID_ARGUMENT, path, 0,
-                               "the checkpoint is of another model: it has %zu arrays, expected %zu",
-                               npz->entries.count, trainer->carried.count + 2);
+                               "the checkpoint is of another model: it has %zu array%s, expected %zu",
+                               npz->entries.count, CLEAVE_PLURAL(npz->entries.count),
+                               trainer->carried.count + 2);
   }
   return CLEAVE_OK;
 }

@@ -209,9 +209,9 @@ static cleave_status_t check_samples(const cleave_trainer_t *trainer, const clea
   if (trainer->loss.kind == CLEAVE_TRAIN_LOSS_VALUE && samples->count < trainer->batch) {
     return cleave_error_set_at(
         error, CLEAVE_ERROR_INVALID_ARGUMENT, samples->path, 0,
-        "%lld samples do not fill one minibatch of %lld, which the loss of the model is "
+        "%lld sample%s cannot fill one minibatch of %lld, which the loss of the model is "
         "of",
-        (long long)samples->count, (long long)trainer->batch);
+        (long long)samples->count, CLEAVE_PLURAL(samples->count), (long long)trainer->batch);
   }
   return trainer->loss.kind == CLEAVE_TRAIN_LOSS_CROSS_ENTROPY
              ? cleave_train_check_labels(&feeds->items[feeds->input_count], samples, trainer->loss.classes,

@@ -24,10 +24,10 @@ static cleave_status_t fail_fit(const cleave_samples_t *samples, const cleave_tr
   cleave_type_print(NULL, port->tensor.dtype, port->tensor.rank, port->tensor.dims, &text);
   cleave_text_format(&text, ", and the array '%.100s' is ", feed->name);
   cleave_type_print(NULL, feed->array->dtype, feed->array->rank, feed->array->dims, &text);
-  cleave_status_t status =
-      cleave_error_set_at(error, CLEAVE_ERROR_SHAPE, samples->path, 0,
-                          "input '%.100s' is %s: they do not fit for minibatches of %lld samples", port->name,
-                          cleave_text_get(&text), (long long)feed->dims[0]);
+  cleave_status_t status = cleave_error_set_at(
+      error, CLEAVE_ERROR_SHAPE, samples->path, 0,
+      "input '%.100s' is %s: they do not fit for minibatches of %lld sample%s", port->name,
+      cleave_text_get(&text), (long long)feed->dims[0], CLEAVE_PLURAL(feed->dims[0]));
   cleave_text_deinit(&text);
   return status;
 }

@@ -86,9 +86,9 @@ static cleave_status_t check(cleave_samples_t *samples, cleave_error_t *error) {
     }
     if (entry->tensor->dims[0] != first->tensor->dims[0]) {
       return cleave_error_set_at(error, CLEAVE_ERROR_SHAPE, samples->path, 0,
-                                 "array '%.100s' has %lld samples, and array '%.100s' has %lld", first->name,
-                                 (long long)first->tensor->dims[0], entry->name,
-                                 (long long)entry->tensor->dims[0]);
+                                 "array '%.100s' has %lld sample%s, and array '%.100s' has %lld", first->name,
+                                 (long long)first->tensor->dims[0], CLEAVE_PLURAL(first->tensor->dims[0]),
+                                 entry->name, (long long)entry->tensor->dims[0]);
     }
   }
   samples->count = first->tensor->dims[0];
@@ -137,8 +137,8 @@ cleave_status_t cleave_samples_slice(const cleave_samples_t *samples, int64_t fi
   *out_samples = NULL;
   if (first < 0 || count < 1 || count > samples->count || first > samples->count - count) {
     return cleave_error_set_at(error, CLEAVE_ERROR_INVALID_ARGUMENT, samples->path, 0,
-                               "%lld samples from %lld on, out of %lld", (long long)count, (long long)first,
-                               (long long)samples->count);
+                               "%lld sample%s from %lld on, out of %lld", (long long)count,
+                               CLEAVE_PLURAL(count), (long long)first, (long long)samples->count);
   }
   cleave_status_t status = create(samples->path, out_samples, error);
   if (status == CLEAVE_OK) {

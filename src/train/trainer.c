@@ -96,8 +96,9 @@ static cleave_status_t set_options(cleave_trainer_t *trainer, const cleave_model
   trainer->steps_per_epoch = trainer->samples->count / options->batch;
   if (trainer->steps_per_epoch == 0) {
     return cleave_error_set_at(error, CLEAVE_ERROR_INVALID_ARGUMENT, trainer->samples->path, 0,
-                               "%lld samples do not fill one minibatch of %lld",
-                               (long long)trainer->samples->count, (long long)options->batch);
+                               "%lld sample%s cannot fill one minibatch of %lld",
+                               (long long)trainer->samples->count, CLEAVE_PLURAL(trainer->samples->count),
+                               (long long)options->batch);
   }
   trainer->scaling = cleave_train_scaling_start(&trainer->options);
   cleave_partition_request_t rules;
@@ -218,8 +219,9 @@ static cleave_train_step_t describe(const cleave_trainer_t *trainer, int64_t ind
 cleave_status_t cleave_trainer_history(const cleave_trainer_t *trainer, int64_t index,
                                        cleave_train_step_t *out_step, cleave_error_t *error) {
   if (index < 0 || index >= trainer->steps_done) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "step %lld: %lld steps are done",
-                            (long long)index, (long long)trainer->steps_done);
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "step %lld: %lld step%s done",
+                            (long long)index, (long long)trainer->steps_done,
+                            CLEAVE_PLURAL(trainer->steps_done));
   }
   CLEAVE_TRY(CLEAVE_SIZED_CHECK(cleave_train_step_t, out_step, error));
   const cleave_train_step_t step = describe(trainer, index);
@@ -253,7 +255,8 @@ cleave_status_t cleave_trainer_step(cleave_trainer_t *trainer, cleave_train_step
   cleave_train_record_t record = {0};
   CLEAVE_TRY(CLEAVE_SIZED_CHECK(cleave_train_step_t, out_step, error));
   if (step >= cleave_trainer_step_count(trainer)) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "all %lld steps are done", (long long)step);
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "all %lld step%s done", (long long)step,
+                            CLEAVE_PLURAL(step));
   }
   CLEAVE_TRY(cleave_array_reserve(&trainer->history, 1, error));
   record.rate = cleave_train_rate(&trainer->options, step, trainer->steps_per_epoch);

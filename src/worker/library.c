@@ -195,8 +195,8 @@ cleave_status_t worker_configure(worker_t *worker, cleave_wire_in_t *in, cleave_
   }
   CLEAVE_TRY(worker->table.configure(worker->state, settings, count, &answers, &answer_count, message));
   if (answer_count > MAX_ANSWERS || (answers == NULL && answer_count > 0)) {
-    (void)snprintf(message->text, sizeof message->text, "configure gave %u answers, more than allowed",
-                   (unsigned)answer_count);
+    (void)snprintf(message->text, sizeof message->text, "configure gave %u answer%s, more than allowed",
+                   (unsigned)answer_count, CLEAVE_PLURAL(answer_count));
     return CLEAVE_ERROR_BACKEND;
   }
   cleave_wire_put_pairs(&worker->reply, answers, answer_count);

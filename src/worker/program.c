@@ -124,8 +124,8 @@ static cleave_status_t take_info(worker_t *worker, worker_program_t *program, cl
   bool is_on_host =
       program->way == CLEAVE_WAY_KERNEL || worker_device_functions(worker, program->device) == NULL;
   if (is_on_host && worker_scratch_reserve(&worker->scratch, info->workspace_bytes) != CLEAVE_OK) {
-    (void)snprintf(message->text, sizeof message->text, "wants %zu bytes of workspace: there is no memory",
-                   info->workspace_bytes);
+    (void)snprintf(message->text, sizeof message->text, "wants %zu byte%s of workspace: there is no memory",
+                   info->workspace_bytes, CLEAVE_PLURAL(info->workspace_bytes));
     return CLEAVE_ERROR_BACKEND;
   }
   return CLEAVE_OK;

@@ -10,6 +10,7 @@ the models of the tests, at opsets 13 and 17. A model that is there already is n
 python3-torch, python3-torchvision and python3-onnx; --list prints the names of the tests' models, --list all also
 those that only benchmarks use.
 """
+import ctypes
 import math
 import os
 import sys
@@ -337,9 +338,18 @@ def export(folder, name, opset):
     print(f"{target}/model.onnx", flush=True)
 
 
+def prepare():
+    """One thread; and memory that was freed stays with the process. PyTorch copies a model several times as it exports it, and
+    the system would clear new memory for each copy, which takes as long as all the rest."""
+    torch.set_num_threads(1)
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # of glibc; the numbers are those of malloc.h
+    for option, value in ((-4, 0), (-1, 2**31 - 1), (-2, 2**28)) if mallopt else ():  # no mmap, no trimming, steps of 256 MiB
+        mallopt(option, value)
+
+
 def side_by_side(function, tasks):
-    """What the function returns for each tuple of arguments: two at a time, in processes of one thread each."""
-    with ProcessPoolExecutor(2, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+    """What the function returns for each tuple of arguments: two at a time, in processes of their own."""
+    with ProcessPoolExecutor(2, initializer=prepare) as pool:
         return list(pool.map(function, *zip(*tasks)))
 
 

@@ -3,6 +3,9 @@
 # processes on the second by a stand-in of ssh. Only root makes namespaces.
 # Open MPI itself leaves memory behind when it ends; test_together looks for leaks of cleave.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
+# Each start of Open MPI looks for networks that this machine lacks, and hwloc for X displays; after a process has failed mpirun waits a
+# second before it kills those that go on. None of this is tested here.
+export OMPI_MCA_pml=ob1 HWLOC_COMPONENTS=-gl OMPI_MCA_odls_base_sigkill_timeout=0
 host_a=cleave_a_$$
 host_b=cleave_b_$$
 

@@ -60,8 +60,8 @@ cleave_status_t cpu_nn_check_count(const char *name, const cpu_tensor_t *tensor,
     return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "%s is missing", name);
   }
   if (tensor->count != count) {
-    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%s has %lld elements, expected %lld", name,
-                       (long long)tensor->count, (long long)count);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%s has %lld element%s, expected %lld", name,
+                       (long long)tensor->count, KERNEL_PLURAL(tensor->count), (long long)count);
   }
   return CLEAVE_OK;
 }

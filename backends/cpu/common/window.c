@@ -52,7 +52,8 @@ static cleave_status_t check_counts(const cpu_window_t *window, uint32_t spatial
       (window->stride_count != 0 && window->stride_count != spatial) ||
       (window->dilation_count != 0 && window->dilation_count != spatial) ||
       (window->pad_count != 0 && window->pad_count != 2 * spatial)) {
-    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "attributes do not fit %u spatial axes", spatial);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "attributes do not fit %u spatial ax%s", spatial,
+                       KERNEL_BY_COUNT(spatial, "is", "es"));
   }
   return CLEAVE_OK;
 }
@@ -125,8 +126,9 @@ cleave_status_t cpu_window_check_output(const cpu_window_t *window, const cpu_ge
     }
     if (g->out[axis] != expected) {
       return kernel_fail(message, CLEAVE_ERROR_SHAPE,
-                         "output has %lld elements on spatial axis %d, expected %lld",
-                         (long long)g->out[axis], axis - (CPU_WINDOW_AXES - g->spatial), (long long)expected);
+                         "output has %lld element%s on spatial axis %d, expected %lld",
+                         (long long)g->out[axis], KERNEL_PLURAL(g->out[axis]),
+                         axis - (CPU_WINDOW_AXES - g->spatial), (long long)expected);
     }
   }
   return CLEAVE_OK;

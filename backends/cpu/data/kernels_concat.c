@@ -103,8 +103,9 @@ static cleave_status_t run_split(const cpu_call_t *call, cleave_message_t *messa
   for (uint32_t k = 0; k < call->output_count; k++) {
     int64_t part = part_size(call, k, dim, start);
     if (part < 0 || part > dim - start) {
-      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "part %u has %lld elements, %lld of %lld are left",
-                         (unsigned)k, (long long)part, (long long)(dim - start), (long long)dim);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "part %u has %lld element%s, %lld of %lld are left",
+                         (unsigned)k, (long long)part, KERNEL_PLURAL(part), (long long)(dim - start),
+                         (long long)dim);
     }
     cpu_tensor_t *output = call->outputs[k];
     if (output != NULL) {
@@ -120,8 +121,8 @@ static cleave_status_t run_split(const cpu_call_t *call, cleave_message_t *messa
   }
   return start == dim
              ? CLEAVE_OK
-             : kernel_fail(message, CLEAVE_ERROR_SHAPE, "the parts have %lld elements, expected %lld",
-                           (long long)start, (long long)dim);
+             : kernel_fail(message, CLEAVE_ERROR_SHAPE, "the parts have %lld element%s, expected %lld",
+                           (long long)start, KERNEL_PLURAL(start), (long long)dim);
 }
 
 const cpu_kernel_t cpu_kernels_concat[] = {

@@ -184,8 +184,8 @@ static cleave_status_t run_gather_nd(const cpu_call_t *call, cleave_message_t *m
   if (indices->rank < 1 || data->rank < 1 || batch < 0 || batch >= indices->rank || batch > data->rank ||
       depth < 1 || depth > data->rank - batch) {
     return kernel_fail(message, CLEAVE_ERROR_SHAPE,
-                       "tuples of %lld indices do not fit rank %d with %lld batch dims", (long long)depth,
-                       (int)data->rank, (long long)batch);
+                       "tuples of %lld indices do not fit rank %d with %lld batch dim%s", (long long)depth,
+                       (int)data->rank, (long long)batch, KERNEL_PLURAL(batch));
   }
   int64_t dims[2 * CLEAVE_MAX_RANK] = {0};
   int32_t rank = 0;

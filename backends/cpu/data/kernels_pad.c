@@ -46,8 +46,8 @@ static cleave_status_t place_axis(int64_t before, int64_t after, int64_t dim, pa
                                   int64_t *out_dim, cleave_message_t *message) {
   int64_t limit = INT64_MAX / 4;
   if (before < -limit || before > limit || after < -limit || after > limit || dim + before + after < 0) {
-    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "pads of %lld and %lld do not fit %lld elements",
-                       (long long)before, (long long)after, (long long)dim);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "pads of %lld and %lld do not fit %lld element%s",
+                       (long long)before, (long long)after, (long long)dim, KERNEL_PLURAL(dim));
   }
   axis->from = before < 0 ? -before : 0;
   axis->to = before > 0 ? before : 0;
@@ -151,8 +151,9 @@ static cleave_status_t run_pad(const cpu_call_t *call, cleave_message_t *message
   int64_t dims[CLEAVE_MAX_RANK] = {0};
   if (pads->count != 2 * count || count > data->rank || (value != NULL && value->count < 1) ||
       (value != NULL && value->dtype != data->dtype)) {
-    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%lld pads for %lld axes, or a value of another dtype",
-                       (long long)pads->count, (long long)count);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%lld pad%s for %lld ax%s, or a value of another dtype",
+                       (long long)pads->count, KERNEL_PLURAL(pads->count), (long long)count,
+                       KERNEL_BY_COUNT(count, "is", "es"));
   }
   for (int32_t d = 0; d < data->rank; d++) {
     axes[d].kept = data->dims[d];
@@ -178,8 +179,9 @@ static cleave_status_t run_center_crop_pad(const cpu_call_t *call, cleave_messag
   pad_axis_t axes[CLEAVE_MAX_RANK] = {0};
   int64_t dims[CLEAVE_MAX_RANK] = {0};
   if (shape->count != count || count > data->rank) {
-    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "shape has %lld elements for %lld axes",
-                       (long long)shape->count, (long long)count);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "shape has %lld element%s for %lld ax%s",
+                       (long long)shape->count, KERNEL_PLURAL(shape->count), (long long)count,
+                       KERNEL_BY_COUNT(count, "is", "es"));
   }
   for (int32_t d = 0; d < data->rank; d++) {
     axes[d].kept = data->dims[d];

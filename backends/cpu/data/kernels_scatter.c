@@ -173,8 +173,8 @@ static cleave_status_t run_scatter_nd(const cpu_call_t *call, cleave_message_t *
   int64_t tuples = indices->count / depth;
   int64_t block = cpu_count(data->rank - (int32_t)depth, data->dims + depth);
   if (updates->count != tuples * block) {
-    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "updates have %lld elements, expected %lld",
-                       (long long)updates->count, (long long)(tuples * block));
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "updates have %lld element%s, expected %lld",
+                       (long long)updates->count, KERNEL_PLURAL(updates->count), (long long)(tuples * block));
   }
   cleave_status_t status = cpu_output_shape(call, 0, data->rank, data->dims, message);
   if (status == CLEAVE_OK) {

@@ -177,8 +177,8 @@ static cleave_status_t run_clip(const cpu_call_t *call, cleave_message_t *messag
       continue;
     }
     if (bound->count != 1) {
-      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "input %u has %lld elements, expected 1", (unsigned)k,
-                         (long long)bound->count);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "input %u has %lld element%s, expected 1", (unsigned)k,
+                         (long long)bound->count, KERNEL_PLURAL(bound->count));
     }
     cpu_convert(bound->dtype, bound->data, compute, k == 1 ? &clip.range.low : &clip.range.high, 1);
     clip.range.has_low = clip.range.has_low || k == 1;

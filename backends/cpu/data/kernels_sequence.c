@@ -30,8 +30,8 @@ static cleave_status_t run_reverse(const cpu_call_t *call, cleave_message_t *mes
   const cpu_tensor_t *data = call->inputs[0];
   const cpu_tensor_t *lengths = call->inputs[1];
   if (data->rank < 2 || lengths->count != data->dims[state->batch_axis]) {
-    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%lld lengths do not fit the data",
-                       (long long)lengths->count);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%lld length%s cannot fit the data",
+                       (long long)lengths->count, KERNEL_PLURAL(lengths->count));
   }
   int64_t times = data->dims[state->time_axis];
   int64_t batches = data->dims[state->batch_axis];

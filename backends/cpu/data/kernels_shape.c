@@ -14,8 +14,8 @@ static cleave_status_t move(const cpu_call_t *call, int32_t rank, const int64_t 
   const cpu_tensor_t *from = call->inputs[0];
   CPU_TRY(cpu_output_shape(call, 0, rank, dims, message));
   if (call->outputs[0]->dtype != from->dtype || call->outputs[0]->count != from->count) {
-    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%lld elements of %s do not fit %lld of %s",
-                       (long long)from->count, cpu_dtype_name(from->dtype),
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%lld element%s of %s cannot become %lld of %s",
+                       (long long)from->count, KERNEL_PLURAL(from->count), cpu_dtype_name(from->dtype),
                        (long long)call->outputs[0]->count, cpu_dtype_name(call->outputs[0]->dtype));
   }
   cpu_copy(call, call->outputs[0]->data, from->data, byte_count(from));
@@ -94,8 +94,8 @@ static cleave_status_t run_reshape(const cpu_call_t *call, cleave_message_t *mes
     known *= dims[inferred];
   }
   if (known != data->count) {
-    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%lld elements do not fit the shape given",
-                       (long long)data->count);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%lld element%s cannot take the shape given",
+                       (long long)data->count, KERNEL_PLURAL(data->count));
   }
   return move(call, rank, dims, message);
 }

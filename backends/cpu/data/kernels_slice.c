@@ -119,8 +119,8 @@ static cleave_status_t run_tile(const cpu_call_t *call, cleave_message_t *messag
   const cpu_tensor_t *data = call->inputs[0];
   const cpu_tensor_t *repeats = call->inputs[1];
   if (repeats->count != data->rank) {
-    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "repeats has %lld elements for rank %d",
-                       (long long)repeats->count, (int)data->rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "repeats has %lld element%s for rank %d",
+                       (long long)repeats->count, KERNEL_PLURAL(repeats->count), (int)data->rank);
   }
   size_t size = cleave_dtype_size(data->dtype);
   int64_t strides[CLEAVE_MAX_RANK] = {0};

@@ -167,8 +167,8 @@ static cleave_status_t sort_plan(const cpu_call_t *call, sort_t *out_sort, cleav
   sort.k = y->dims[axis];
   sort.inner = cpu_nn_span(x, axis + 1, x->rank);
   if (sort.k > sort.length || (sort.indices != NULL && sort.indices->count != y->count)) {
-    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%lld elements wanted of %lld", (long long)sort.k,
-                       (long long)sort.length);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%lld element%s wanted of %lld", (long long)sort.k,
+                       KERNEL_PLURAL(sort.k), (long long)sort.length);
   }
   *out_sort = sort;
   return CLEAVE_OK;

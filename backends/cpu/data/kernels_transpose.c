@@ -28,8 +28,8 @@ static cleave_status_t run_transpose(const cpu_call_t *call, cleave_message_t *m
   const cpu_tensor_t *data = call->inputs[0];
   int32_t rank = data->rank;
   if (state->count != 0 && (int32_t)state->count != rank) {
-    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "perm has %u entries for a tensor of rank %d",
-                       (unsigned)state->count, (int)rank);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "perm has %u entr%s for a tensor of rank %d",
+                       (unsigned)state->count, KERNEL_BY_COUNT(state->count, "y", "ies"), (int)rank);
   }
   size_t size = cleave_dtype_size(data->dtype);
   int64_t strides[CLEAVE_MAX_RANK] = {0};

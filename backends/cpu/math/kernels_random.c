@@ -114,9 +114,9 @@ static cleave_status_t prepare_multinomial(cpu_prepare_t *prepare, void *state, 
   cleave_dtype_t dtype = cpu_output_dtype(prepare, 0);
   if (!cpu_dtype_is_float(cpu_input_dtype(prepare, 0)) || self->samples < 0 ||
       (dtype != CLEAVE_DTYPE_I32 && dtype != CLEAVE_DTYPE_I64)) {
-    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%lld samples of %s as %s are not supported",
-                       (long long)self->samples, cpu_dtype_name(cpu_input_dtype(prepare, 0)),
-                       cpu_dtype_name(dtype));
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%lld sample%s of %s as %s: not supported",
+                       (long long)self->samples, KERNEL_PLURAL(self->samples),
+                       cpu_dtype_name(cpu_input_dtype(prepare, 0)), cpu_dtype_name(dtype));
   }
   return CLEAVE_OK;
 }

@@ -89,8 +89,9 @@ static cleave_status_t conv_plan(const cpu_call_t *call, conv_plan_t *out_plan, 
   if (g->channels % plan.groups != 0 || plan.out_channels % plan.groups != 0 ||
       w->dims[1] != g->channels / plan.groups || y->dims[0] != g->batch || y->dims[1] != plan.out_channels) {
     return kernel_fail(message, CLEAVE_ERROR_SHAPE,
-                       "%lld channels in %lld groups do not fit weights [%lld, %lld]", (long long)g->channels,
-                       (long long)plan.groups, (long long)w->dims[0], (long long)w->dims[1]);
+                       "%lld channel%s in %lld group%s cannot have weights [%lld, %lld]",
+                       (long long)g->channels, KERNEL_PLURAL(g->channels), (long long)plan.groups,
+                       KERNEL_PLURAL(plan.groups), (long long)w->dims[0], (long long)w->dims[1]);
   }
   CPU_TRY(check_bias(call, plan.out_channels, message));
   plan.rows = w->dims[1] * g->kernel_count;
@@ -119,8 +120,9 @@ static cleave_status_t weight_plan(const cpu_call_t *call, conv_plan_t *out_plan
       dw->dims[1] != g->channels / plan.groups || dy->dims[0] != g->batch ||
       dy->dims[1] != plan.out_channels) {
     return kernel_fail(message, CLEAVE_ERROR_SHAPE,
-                       "%lld channels in %lld groups do not fit weights [%lld, %lld]", (long long)g->channels,
-                       (long long)plan.groups, (long long)dw->dims[0], (long long)dw->dims[1]);
+                       "%lld channel%s in %lld group%s cannot have weights [%lld, %lld]",
+                       (long long)g->channels, KERNEL_PLURAL(g->channels), (long long)plan.groups,
+                       KERNEL_PLURAL(plan.groups), (long long)dw->dims[0], (long long)dw->dims[1]);
   }
   plan.rows = dw->dims[1] * g->kernel_count;
   plan.direct = is_direct(g);
@@ -146,8 +148,9 @@ static cleave_status_t transpose_pads(const conv_state_t *state, cpu_geometry_t 
       g->pad_end[axis] = total - g->pad[axis];
     } else if (g->out[axis] > 0 && g->in[axis] != full - g->pad[axis] - g->pad_end[axis]) {
       return kernel_fail(message, CLEAVE_ERROR_SHAPE,
-                         "output has %lld elements on spatial axis %d, expected %lld", (long long)g->in[axis],
-                         k, (long long)(full - g->pad[axis] - g->pad_end[axis]));
+                         "output has %lld element%s on spatial axis %d, expected %lld",
+                         (long long)g->in[axis], KERNEL_PLURAL(g->in[axis]), k,
+                         (long long)(full - g->pad[axis] - g->pad_end[axis]));
     }
   }
   return CLEAVE_OK;
@@ -173,16 +176,18 @@ static cleave_status_t transpose_plan(const cpu_call_t *call, conv_plan_t *out_p
   CPU_TRY(cpu_window_resolve(&window, y, x, w->dims + 2, &plan.geometry, message));
   cpu_geometry_t *g = &plan.geometry;
   if (state->output_padding_count != 0 && state->output_padding_count != (uint32_t)g->spatial) {
-    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "output_padding has %u entries, expected %d",
-                       state->output_padding_count, g->spatial);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "output_padding has %u entr%s, expected %d",
+                       state->output_padding_count, KERNEL_BY_COUNT(state->output_padding_count, "y", "ies"),
+                       g->spatial);
   }
   CPU_TRY(transpose_pads(state, g, message));
   plan.out_channels = cpu_nn_multiply(w->dims[1], plan.groups);
   if (x->dims[1] % plan.groups != 0 || w->dims[0] != x->dims[1] || y->dims[0] != x->dims[0] ||
       y->dims[1] != plan.out_channels) {
     return kernel_fail(message, CLEAVE_ERROR_SHAPE,
-                       "%lld channels in %lld groups do not fit weights [%lld, %lld]", (long long)x->dims[1],
-                       (long long)plan.groups, (long long)w->dims[0], (long long)w->dims[1]);
+                       "%lld channel%s in %lld group%s cannot have weights [%lld, %lld]",
+                       (long long)x->dims[1], KERNEL_PLURAL(x->dims[1]), (long long)plan.groups,
+                       KERNEL_PLURAL(plan.groups), (long long)w->dims[0], (long long)w->dims[1]);
   }
   CPU_TRY(check_bias(call, plan.out_channels, message));
   plan.rows = w->dims[1] * g->kernel_count;

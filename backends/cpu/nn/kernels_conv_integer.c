@@ -71,10 +71,10 @@ static cleave_status_t integer_plan(const cpu_call_t *call, integer_conv_t *out_
   if (conv.geometry.channels % conv.groups != 0 || conv.out_channels % conv.groups != 0 ||
       o->w->dims[1] != conv.geometry.channels / conv.groups || conv.y->dims[0] != conv.geometry.batch ||
       conv.y->dims[1] != conv.out_channels) {
-    return kernel_fail(message, CLEAVE_ERROR_SHAPE,
-                       "%lld channels in %lld groups do not fit weights [%lld, %lld]",
-                       (long long)conv.geometry.channels, (long long)conv.groups, (long long)o->w->dims[0],
-                       (long long)o->w->dims[1]);
+    return kernel_fail(
+        message, CLEAVE_ERROR_SHAPE, "%lld channel%s in %lld group%s cannot have weights [%lld, %lld]",
+        (long long)conv.geometry.channels, KERNEL_PLURAL(conv.geometry.channels), (long long)conv.groups,
+        KERNEL_PLURAL(conv.groups), (long long)o->w->dims[0], (long long)o->w->dims[1]);
   }
   CPU_TRY(check_parameter("zero point of x", o->x_zero, 1, message));
   CPU_TRY(check_parameter("zero point of w", o->w_zero, conv.out_channels, message));

@@ -60,8 +60,9 @@ static cleave_status_t plan_channels(const cpu_call_t *call, norm_plan_t *plan, 
     // An input without channels has no rows.
     return x->count == 0
                ? CLEAVE_OK
-               : kernel_fail(message, CLEAVE_ERROR_SHAPE, "%lld channels do not divide into %lld groups",
-                             (long long)channels, (long long)plan->groups);
+               : kernel_fail(message, CLEAVE_ERROR_SHAPE,
+                             "%lld channel%s cannot be divided into %lld group%s", (long long)channels,
+                             KERNEL_PLURAL(channels), (long long)plan->groups, KERNEL_PLURAL(plan->groups));
   }
   plan->rows = cpu_nn_multiply(x->dims[0], plan->groups);
   plan->channel_length = cpu_nn_span(x, 2, x->rank);

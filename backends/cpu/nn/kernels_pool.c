@@ -34,8 +34,8 @@ static cleave_status_t plan_windows(const pool_state_t *state, const cpu_tensor_
     int64_t reach = (g->kernel[axis] - 1) * g->dilation[axis] + 1;
     int64_t room = g->in[axis] + g->pad[axis] + g->pad_end[axis];
     if (reach >= room + g->stride[axis]) {
-      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "a window of %lld elements does not fit into %lld",
-                         (long long)reach, (long long)room);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "a window of %lld element%s does not fit into %lld",
+                         (long long)reach, KERNEL_PLURAL(reach), (long long)room);
     }
   }
   if (any->dims[0] != x->dims[0] || any->dims[1] != x->dims[1]) {

@@ -43,8 +43,9 @@ cleave_status_t cpu_einsum_check(const char *equation, uint32_t operand_count, c
   }
   if (terms != operand_count || operand_count > CPU_EINSUM_OPERANDS) {
     return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED,
-                       "equation '%.64s' has %u terms for %u operands (at most %d)", equation, terms,
-                       operand_count, CPU_EINSUM_OPERANDS);
+                       "equation '%.64s' has %u term%s for %u operand%s (at most %d)", equation, terms,
+                       KERNEL_PLURAL(terms), operand_count, KERNEL_PLURAL(operand_count),
+                       CPU_EINSUM_OPERANDS);
   }
   return CLEAVE_OK;
 }
@@ -89,8 +90,8 @@ static cleave_status_t read_term(reader_t *reader, const char *text, uint32_t op
   }
   int32_t covered = tensor->rank - named;
   if (covered < 0 || (covered > 0 && !ellipsis)) {
-    return kernel_fail(reader->message, CLEAVE_ERROR_SHAPE, "operand %u has rank %d, its term has %d labels",
-                       operand, tensor->rank, named);
+    return kernel_fail(reader->message, CLEAVE_ERROR_SHAPE, "operand %u has rank %d, its term has %d label%s",
+                       operand, tensor->rank, named, KERNEL_PLURAL(named));
   }
   reader->ellipsis_rank = covered > reader->ellipsis_rank ? covered : reader->ellipsis_rank;
   int64_t strides[CLEAVE_MAX_RANK + 1];

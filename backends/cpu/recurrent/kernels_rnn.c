@@ -26,10 +26,10 @@ static cleave_status_t check_weights(const cpu_call_t *call, cpu_recurrent_sizes
   int64_t rows = cpu_nn_multiply(recurrent->gates, out_sizes->hidden);
   if (w->dims[0] != directions || r->dims[0] != directions || w->dims[1] != rows || r->dims[1] != rows) {
     return kernel_fail(message, CLEAVE_ERROR_SHAPE,
-                       "W [%lld, %lld, %lld] does not fit %lld directions, R [%lld, %lld, %lld]",
+                       "W [%lld, %lld, %lld] does not fit %lld direction%s, R [%lld, %lld, %lld]",
                        (long long)w->dims[0], (long long)w->dims[1], (long long)w->dims[2],
-                       (long long)directions, (long long)r->dims[0], (long long)r->dims[1],
-                       (long long)r->dims[2]);
+                       (long long)directions, KERNEL_PLURAL(directions), (long long)r->dims[0],
+                       (long long)r->dims[1], (long long)r->dims[2]);
   }
   const cpu_tensor_t *b = cpu_input(call, RNN_B);
   const cpu_tensor_t *p = cpu_input(call, RNN_PEEPHOLES);
@@ -46,8 +46,9 @@ static cleave_status_t check_sizes(const cpu_call_t *call, cpu_recurrent_sizes_t
   cpu_recurrent_sizes_t sizes;
   CPU_TRY(check_weights(call, &sizes, message));
   if (x->rank != 3 || x->dims[2] != sizes.input) {
-    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "X has rank %d and %lld features, expected 3 and %lld",
-                       x->rank, x->rank == 3 ? (long long)x->dims[2] : 0, (long long)sizes.input);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "X has rank %d and %lld feature%s, expected 3 and %lld",
+                       x->rank, x->rank == 3 ? (long long)x->dims[2] : 0,
+                       KERNEL_PLURAL(x->rank == 3 ? (long long)x->dims[2] : 0), (long long)sizes.input);
   }
   sizes.steps = x->dims[recurrent->batch_first ? 1 : 0];
   sizes.batch = x->dims[recurrent->batch_first ? 0 : 1];

@@ -83,8 +83,8 @@ static cleave_status_t read_activations(const cleave_node_view_t *node, cpu_recu
   uint32_t given = names != NULL && names->kind == CLEAVE_ATTRIBUTE_STRINGS ? names->count : 0;
   uint32_t wanted = per_direction[out->kind];
   if (given != 0 && given != wanted * (uint32_t)out->directions) {
-    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%u activations, expected %u", given,
-                       wanted * (uint32_t)out->directions);
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%u activation%s, expected %u", given,
+                       KERNEL_PLURAL(given), wanted * (uint32_t)out->directions);
   }
   uint32_t next_alpha = 0;
   uint32_t next_beta = 0;
@@ -177,9 +177,10 @@ cleave_status_t cpu_recurrent_measure(const cpu_recurrent_t *recurrent, const cl
     const cleave_value_view_t *value =
         is_input ? cleave_view_input(region, node, place) : cleave_view_output(region, node, place);
     if (value != NULL && (double)cleave_view_element_count(&value->tensor) != counts[k]) {
-      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%s '%.100s': %s %u has %lld elements, expected %.0f",
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%s '%.100s': %s %u has %lld element%s, expected %.0f",
                          node->op, name, is_input ? "input" : "output", (unsigned)place,
-                         (long long)cleave_view_element_count(&value->tensor), counts[k]);
+                         (long long)cleave_view_element_count(&value->tensor),
+                         KERNEL_PLURAL(cleave_view_element_count(&value->tensor)), counts[k]);
     }
   }
   return CLEAVE_OK;

@@ -97,9 +97,10 @@ static cleave_status_t resize_tables(const cpu_call_t *call, resize_plan_t *plan
   for (int32_t d = 0; d < plan->rank; d++) {
     int64_t taps = kernel_resize_taps(rule, plan->axes[d].scale);
     if (taps > plan->taps[d]) {
-      return kernel_fail(
-          message, CLEAVE_ERROR_SHAPE, "scale %g of axis %d does not fit %lld of %lld elements",
-          (double)plan->axes[d].scale, d, (long long)plan->axes[d].out, (long long)plan->axes[d].in);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE,
+                         "scale %g of axis %d does not fit %lld of %lld element%s",
+                         (double)plan->axes[d].scale, d, (long long)plan->axes[d].out,
+                         (long long)plan->axes[d].in, KERNEL_PLURAL(plan->axes[d].in));
     }
     plan->taps[d] = taps;
     kernel_resize_table(rule, &plan->axes[d], taps, out_memory->indices[d], out_memory->weights[d]);

@@ -86,8 +86,8 @@ static cleave_status_t dft_length(const cpu_call_t *call, int32_t axis, int64_t 
   }
   int64_t expected = state->onesided && !state->inverse ? length / 2 + 1 : length;
   if (length < 1 || expected != bins) {
-    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "a transform of length %lld does not give %lld elements",
-                       (long long)length, (long long)bins);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "a transform of length %lld does not give %lld element%s",
+                       (long long)length, (long long)bins, KERNEL_PLURAL(bins));
   }
   *out_length = length;
   return CLEAVE_OK;
@@ -172,8 +172,8 @@ static cleave_status_t stft_length(const cpu_call_t *call, int64_t *out_length, 
   if (length < 1 || length >= CPU_NN_MAX_EXTENT || (window != NULL && window->count != length) ||
       bins != (state->onesided ? length / 2 + 1 : length)) {
     return kernel_fail(message, CLEAVE_ERROR_SHAPE,
-                       "frames of %lld elements do not fit the window or %lld bins", (long long)length,
-                       (long long)bins);
+                       "frames of %lld element%s do not fit the window or %lld bin%s", (long long)length,
+                       KERNEL_PLURAL(length), (long long)bins, KERNEL_PLURAL(bins));
   }
   *out_length = length;
   return CLEAVE_OK;
@@ -198,8 +198,9 @@ static cleave_status_t stft_run(const cpu_call_t *call, cleave_message_t *messag
   CPU_TRY(stft_length(call, &length, message));
   if (step < 1 || step >= CPU_NN_MAX_EXTENT || y->dims[1] > CPU_NN_MAX_EXTENT ||
       (y->dims[1] - 1) * step + length > x->dims[1]) {
-    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%lld frames every %lld elements leave the signal",
-                       (long long)y->dims[1], (long long)step);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%lld frame%s every %lld element%s leave the signal",
+                       (long long)y->dims[1], KERNEL_PLURAL(y->dims[1]), (long long)step,
+                       KERNEL_PLURAL(step));
   }
   cpu_carver_t carver = {call->scratch, 0};
   cpu_fourier_t fourier;

@@ -36,7 +36,8 @@ typedef struct columns {
 static cleave_status_t check_attribute(const int64_t *values, uint32_t count, uint32_t expected,
                                        int64_t lowest, const char *name, cleave_message_t *message) {
   if (count != 0 && count != expected) {
-    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%s has %u entries, expected %u", name, count, expected);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%s has %u entr%s, expected %u", name, count,
+                       KERNEL_BY_COUNT(count, "y", "ies"), expected);
   }
   for (uint32_t k = 0; k < count; k++) {
     if (values[k] < lowest || values[k] >= CPU_NN_MAX_EXTENT) {
@@ -79,9 +80,9 @@ static cleave_status_t columns_plan(const cpu_call_t *call, columns_t *out_colum
   }
   if (c.position_count != c.x->dims[2] || cpu_nn_multiply(c.block_count, c.y->dims[1]) != c.x->dims[1] ||
       c.x->dims[0] != c.y->dims[0]) {
-    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%lld columns of %lld, expected %lld of %lld",
-                       (long long)c.x->dims[2], (long long)c.x->dims[1], (long long)c.position_count,
-                       (long long)cpu_nn_multiply(c.block_count, c.y->dims[1]));
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "%lld column%s of %lld, expected %lld of %lld",
+                       (long long)c.x->dims[2], KERNEL_PLURAL(c.x->dims[2]), (long long)c.x->dims[1],
+                       (long long)c.position_count, (long long)cpu_nn_multiply(c.block_count, c.y->dims[1]));
   }
   *out_columns = c;
   return CLEAVE_OK;

@@ -134,8 +134,9 @@ static cleave_status_t check_shapes(const roi_t *c, int64_t columns, cleave_mess
   if (c->x->rank != 4 || c->y->rank != 4 || c->rois->rank != 2 || c->rois->dims[1] != columns ||
       c->y->dims[0] != c->rois->dims[0] || c->y->dims[1] != c->x->dims[1]) {
     return kernel_fail(message, CLEAVE_ERROR_SHAPE,
-                       "input of rank %d, %lld regions and the output do not fit", c->x->rank,
-                       (long long)(c->rois->rank > 0 ? c->rois->dims[0] : 0));
+                       "input of rank %d, %lld region%s and the output do not fit", c->x->rank,
+                       (long long)(c->rois->rank > 0 ? c->rois->dims[0] : 0),
+                       KERNEL_PLURAL(c->rois->rank > 0 ? c->rois->dims[0] : 0));
   }
   if (c->y->count > 0 && c->x->count == 0) {
     return kernel_fail(message, CLEAVE_ERROR_SHAPE, "the input has no elements");
@@ -155,8 +156,8 @@ static cleave_status_t align_run(const cpu_call_t *call, cleave_message_t *messa
     region_t region;
     int64_t batch = cpu_read_int(context.batches, k);
     if (batch < 0 || batch >= context.x->dims[0]) {
-      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "batch index %lld is outside of %lld images",
-                         (long long)batch, (long long)context.x->dims[0]);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "batch index %lld is outside of %lld image%s",
+                         (long long)batch, (long long)context.x->dims[0], KERNEL_PLURAL(context.x->dims[0]));
     }
     CPU_TRY(find_region(&context, k, &region, message));
   }
@@ -238,8 +239,8 @@ static cleave_status_t pool_run(const cpu_call_t *call, cleave_message_t *messag
   for (int64_t k = 0; k < context.rois->dims[0]; k++) {
     double batch = cpu_read_float(context.rois, k * 5);
     if (!(batch >= 0 && batch < (double)context.x->dims[0])) {
-      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "batch index %g is outside of %lld images", batch,
-                         (long long)context.x->dims[0]);
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "batch index %g is outside of %lld image%s", batch,
+                         (long long)context.x->dims[0], KERNEL_PLURAL(context.x->dims[0]));
     }
   }
   cpu_parallel(call, context.rois->dims[0] * context.x->dims[1], 1, pool_items, &context);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/program.h"
+
 enum { MAX_TEXT = CUDA_MAX_CALL_TEXT + 160 };
 
 typedef struct kept {
@@ -162,7 +164,8 @@ static cleave_status_t choose(cuda_choices_t *choices, const cuda_call_t *call, 
       return CLEAVE_OK;
     case CUDA_TRIAL_NONE:
       return cuda_fail(message, CLEAVE_ERROR_UNSUPPORTED, CLEAVE_REASON_DEVICE,
-                       "none of %u algorithms runs for %.150s", (unsigned)count, call->text);
+                       "none of %u algorithm%s runs for %.150s", (unsigned)count, KERNEL_PLURAL(count),
+                       call->text);
   }
   choices->counts.timed++;
   *out_choice = candidates[best];

@@ -163,8 +163,8 @@ cleave_status_t kernel_resize_scale(const kernel_resize_rule_t *rule, const kern
   bool crop = rule->coordinates == KERNEL_RESIZE_TF_CROP_AND_RESIZE;
   if (entries > CLEAVE_MAX_RANK || (by_scales && numbers->scale_count != entries) ||
       (by_sizes && numbers->size_count != entries) || (crop && numbers->roi_count != 2 * entries)) {
-    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "scales, sizes or roi do not have %lld entries",
-                       (long long)entries);
+    return kernel_fail(message, CLEAVE_ERROR_SHAPE, "scales, sizes or roi do not have %lld entr%s",
+                       (long long)entries, KERNEL_BY_COUNT(entries, "y", "ies"));
   }
   bool keeps = by_sizes && rule->policy != KERNEL_RESIZE_STRETCH;
   float common = keeps ? common_scale(rule, numbers, rank, axes) : 0;

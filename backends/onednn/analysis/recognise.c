@@ -360,9 +360,9 @@ static cleave_status_t check_program(const onednn_unit_t *unit, const kernel_low
   uint32_t count = inputs + lowered->program->output_count;
   if (count > MAX_TENSORS || lowered->program->output_count == 0) {
     return kernel_fail(analysis->message, CLEAVE_ERROR_UNSUPPORTED,
-                       "%s '%s': the fusion has %u operands and results, expected at most %d",
+                       "%s '%s': the fusion has %u operand%s and results, expected at most %d",
                        unit_node(unit, 0)->op, onednn_node_name(unit_node(unit, 0)), (unsigned)count,
-                       MAX_TENSORS);
+                       KERNEL_PLURAL(count), MAX_TENSORS);
   }
   for (uint32_t k = 0; k < count; k++) {
     const cleave_value_view_t *value =

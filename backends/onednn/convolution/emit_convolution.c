@@ -97,8 +97,8 @@ static cleave_status_t prepare(onednn_plan_t *plan, const onednn_kernel_t *kerne
   }
   if (shape->dims[1] != view.outputs ||
       (bias != NULL && cleave_view_element_count(&bias->tensor) != view.outputs)) {
-    return kernel_fail(plan->message, CLEAVE_ERROR_SHAPE, "%s '%s': expected %lld output channels", node->op,
-                       onednn_node_name(node), (long long)view.outputs);
+    return kernel_fail(plan->message, CLEAVE_ERROR_SHAPE, "%s '%s': expected %lld output channel%s", node->op,
+                       onednn_node_name(node), (long long)view.outputs, KERNEL_PLURAL(view.outputs));
   }
   bool foldable = onednn_is_constant(&plan->region->values[kernel->weights]);
   if (bias != NULL && !onednn_is_constant(bias)) {

@@ -85,8 +85,8 @@ static cleave_status_t fetch_vector(onednn_plan_t *plan, uint32_t value, int64_t
   onednn_tensor_t tensor;
   if (onednn_shape_count(&own) != count) {
     return kernel_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED,
-                       "layer normalization: expected %lld elements in '%s'", (long long)count,
-                       plan->region->values[value].name);
+                       "layer normalization: expected %lld element%s in '%s'", (long long)count,
+                       KERNEL_PLURAL(count), plan->region->values[value].name);
   }
   ONEDNN_TRY(onednn_plan_fetch(plan, value, &tensor));
   ONEDNN_TRY(onednn_plan_reshape(plan, &tensor, &shape, &tensor));

@@ -96,8 +96,9 @@ cleave_status_t onednn_normalize_vectors(onednn_plan_t *plan, uint32_t node, int
   for (uint32_t k = 1; k < 5; k++) {
     const cleave_value_view_t *vector = cleave_view_input(plan->region, view, k);
     if (cleave_view_element_count(&vector->tensor) != channels) {
-      return kernel_fail(plan->message, CLEAVE_ERROR_SHAPE, "BatchNormalization '%s': expected %lld channels",
-                         onednn_node_name(view), (long long)channels);
+      return kernel_fail(plan->message, CLEAVE_ERROR_SHAPE,
+                         "BatchNormalization '%s': expected %lld channel%s", onednn_node_name(view),
+                         (long long)channels, KERNEL_PLURAL(channels));
     }
   }
   for (int64_t c = 0; c < channels; c++) {

@@ -272,9 +272,9 @@ cleave_status_t onednn_plan_reshape(onednn_plan_t *plan, const onednn_tensor_t *
   onednn_tensor_t view = *tensor;
   onednn_shape_t own = onednn_layout_shape(&tensor->layout);
   if (onednn_shape_count(&own) != onednn_shape_count(shape)) {
-    return kernel_fail(plan->message, CLEAVE_ERROR_SHAPE, "region '%s': a view of %lld elements as %lld",
+    return kernel_fail(plan->message, CLEAVE_ERROR_SHAPE, "region '%s': a view of %lld element%s as %lld",
                        plan->region->name, (long long)onednn_shape_count(&own),
-                       (long long)onednn_shape_count(shape));
+                       KERNEL_PLURAL(onednn_shape_count(&own)), (long long)onednn_shape_count(shape));
   }
   if (onednn_shape_equal(&own, shape)) {
     *out = view;

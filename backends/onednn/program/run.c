@@ -29,8 +29,9 @@ static cleave_status_t check_tensor(const onednn_program_t *program, uint32_t in
   int64_t count = cleave_view_element_count(tensor);
   size_t bytes = count < 0 ? 0 : (size_t)count * cleave_dtype_size(tensor->dtype);
   if (needed && (tensor->data == NULL || bytes != program->bytes[index])) {
-    return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "%s %u: expected %zu bytes, found %zu", what,
-                       (unsigned)index, program->bytes[index], tensor->data == NULL ? (size_t)0 : bytes);
+    return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "%s %u: expected %zu byte%s, found %zu", what,
+                       (unsigned)index, program->bytes[index], KERNEL_PLURAL(program->bytes[index]),
+                       tensor->data == NULL ? (size_t)0 : bytes);
   }
   return CLEAVE_OK;
 }
@@ -40,7 +41,8 @@ static cleave_status_t point_all(onednn_program_t *program, const cleave_run_arg
   if (program->info.workspace_bytes > 0) {
     if (args->workspace == NULL) {
       return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
-                         "expected a workspace of %zu bytes, found none", program->info.workspace_bytes);
+                         "expected a workspace of %zu byte%s, found none", program->info.workspace_bytes,
+                         KERNEL_PLURAL(program->info.workspace_bytes));
     }
     ONEDNN_TRY(point(program, 0, args->workspace, message));
   }

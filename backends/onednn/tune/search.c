@@ -59,8 +59,9 @@ static cleave_status_t out_of_memory(const search_t *search) {
 static void report(const search_t *search, const char *what, int done, int all) {
   const cleave_host_t *host = search->ground.base->host;
   char line[256];
-  (void)snprintf(line, sizeof(line), "tuning region '%.100s' for %d threads: %s %d of %d",
-                 search->ground.region->name, (int)search->ground.threads, what, done, all);
+  (void)snprintf(line, sizeof(line), "tuning region '%.100s' for %d thread%s: %s %d of %d",
+                 search->ground.region->name, (int)search->ground.threads,
+                 KERNEL_PLURAL(search->ground.threads), what, done, all);
   if (host->log != NULL) {
     host->log(host, 2, line);
   }

@@ -48,7 +48,8 @@ cleave_status_t onednn_image_open(const void *data, size_t bytes, onednn_image_t
                                   cleave_message_t *message) {
   header_t header;
   if (bytes < sizeof(header)) {
-    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "packed weights: %zu bytes are too few", bytes);
+    return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "packed weights: %zu byte%s, too few", bytes,
+                       KERNEL_PLURAL(bytes));
   }
   memcpy(&header, data, sizeof(header));
   header_t own = make_header(header.count);

@@ -36,13 +36,14 @@ const onednn_tuning_t *onednn_tuning_find(const onednn_image_t *image) {
 
 void onednn_tuning_text(const onednn_tuning_t *tuning, char *text, size_t size) {
   if (tuning->changed + tuning->serial == 0) {
-    (void)snprintf(text, size, "tuned for %u threads: nothing is faster than the default forms (%.2f ms)",
-                   (unsigned)tuning->threads, tuning->before_ms);
+    (void)snprintf(text, size, "tuned for %u thread%s: nothing is faster than the default forms (%.2f ms)",
+                   (unsigned)tuning->threads, KERNEL_PLURAL(tuning->threads), tuning->before_ms);
     return;
   }
   (void)snprintf(text, size,
-                 "tuned for %u threads: %u convolutions have another layout or implementation, %u of %u "
+                 "tuned for %u thread%s: %u convolution%s with another layout or implementation, %u of %u "
                  "kernels one thread; %.2f ms in place of %.2f",
-                 (unsigned)tuning->threads, (unsigned)tuning->changed, (unsigned)tuning->serial,
-                 (unsigned)tuning->kernel_count, tuning->after_ms, tuning->before_ms);
+                 (unsigned)tuning->threads, KERNEL_PLURAL(tuning->threads), (unsigned)tuning->changed,
+                 KERNEL_PLURAL(tuning->changed), (unsigned)tuning->serial, (unsigned)tuning->kernel_count,
+                 tuning->after_ms, tuning->before_ms);
 }

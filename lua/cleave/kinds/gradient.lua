@@ -29,8 +29,8 @@ return {
     if apply then
       local info = host.function_info(apply)
       if not info.vararg and #info.parameters <= BESIDES_OUTPUTS then
-        check.fail(rule.line, "the function has %d parameters, expected (g, node, dy), and "
-          .. "one more for each further output", #info.parameters)
+        check.fail(rule.line, "the function has %d parameter%s, expected (g, node, dy), and "
+          .. "one more for each further output", #info.parameters, check.plural(#info.parameters))
       end
       result.apply = apply
       result.outputs = info.vararg and -1 or #info.parameters - BESIDES_OUTPUTS

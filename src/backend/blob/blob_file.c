@@ -65,8 +65,9 @@ static cleave_status_t check_header(const header_t *header, uint64_t size, cleav
   }
   if (header->key_length > MAX_KEY || content_start(header->key_length) > size ||
       header->content_length != size - content_start(header->key_length)) {
-    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "%" PRIu64 " bytes, which is not what it says it has",
-                            size);
+    return cleave_error_set(error, CLEAVE_ERROR_FORMAT,
+                            "%" PRIu64 " byte%s, which is not what it says it has", size,
+                            CLEAVE_PLURAL(size));
   }
   return CLEAVE_OK;
 }
@@ -152,8 +153,9 @@ cleave_status_t cleave_blob_read(const char *path, const cleave_blob_reading_t *
   *out_blob = (cleave_blob_t){0};
   CLEAVE_TRY(cleave_blob_open_own(path, &descriptor, &size, out_exists, error));
   if (size > reading->limit || size > SIZE_MAX / 2) {
-    CLEAVE_TRY_CLEANUP(cleave_error_set(
-        error, CLEAVE_ERROR_LIMIT, "%" PRIu64 " bytes, expected at most %" PRIu64, size, reading->limit));
+    CLEAVE_TRY_CLEANUP(cleave_error_set(error, CLEAVE_ERROR_LIMIT,
+                                        "%" PRIu64 " byte%s, expected at most %" PRIu64, size,
+                                        CLEAVE_PLURAL(size), reading->limit));
   }
   if (size < HEADER_BYTES) {
     CLEAVE_TRY_CLEANUP(fail(error, "it is truncated"));
@@ -291,7 +293,7 @@ cleave_status_t cleave_blob_writer_write(void *context, const void *data, size_t
   }
   if (data == NULL || __builtin_add_overflow(writer->start + writer->content, bytes, &end)) {
     return cleave_error_set(&writer->error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "the backend gave %zu bytes at a NULL pointer", bytes);
+                            "the backend gave %zu byte%s at a NULL pointer", bytes, CLEAVE_PLURAL(bytes));
   }
   CLEAVE_TRY(write_piece(writer, data, bytes, end));
   add_content(writer, data, bytes);

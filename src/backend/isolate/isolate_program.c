@@ -105,7 +105,8 @@ static cleave_status_t map_memory(const char *name, size_t bytes, unsigned char 
   *out_fd = cleave_worker_make_memory(name, bytes);
   void *memory = *out_fd < 0 ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *out_fd, 0);
   if (memory == MAP_FAILED) {
-    (void)snprintf(message->text, sizeof message->text, "no %zu bytes of memory to share", bytes);
+    (void)snprintf(message->text, sizeof message->text, "no %zu byte%s of memory to share", bytes,
+                   CLEAVE_PLURAL(bytes));
     return CLEAVE_ERROR_OUT_OF_MEMORY;
   }
   *out_memory = memory;
@@ -191,7 +192,8 @@ cleave_status_t cleave_isolate_make_area(size_t bytes, cleave_area_part_t *out_p
   *out_area = NULL;
   *out_fd = -1;
   if (!cleave_area_place(&bytes, 1, out_part, &total)) {
-    (void)snprintf(message->text, sizeof message->text, "an output of %zu bytes is too large", bytes);
+    (void)snprintf(message->text, sizeof message->text, "an output of %zu byte%s is too large", bytes,
+                   CLEAVE_PLURAL(bytes));
     return CLEAVE_ERROR_LIMIT;
   }
   CLEAVE_TRY(map_memory("cleave output", total, out_area, out_fd, message));

@@ -188,7 +188,7 @@ static cleave_status_t lose_for_writing(cleave_isolated_program_t *program, cons
                                         size_t bytes, bool is_behind, const char *what,
                                         cleave_message_t *message) {
   return cleave_worker_lose(program->worker, call, message, "wrote %zu byte%s %s %s", bytes,
-                            bytes == 1 ? "" : "s", is_behind ? "behind the end of" : "before", what);
+                            CLEAVE_PLURAL(bytes), is_behind ? "behind the end of" : "before", what);
 }
 
 /* Finds writes beyond outputs that did not reach memory which cannot be touched. */

@@ -100,8 +100,8 @@ static cleave_status_t check_segments(int file, uint64_t size, const char *path,
     uint64_t at = head->e_phoff < INT64_MAX / 2 ? head->e_phoff + (uint64_t)k * sizeof segment : INT64_MAX;
     if (!read_at(file, &segment, sizeof segment, at)) {
       return cleave_error_set(error, CLEAVE_ERROR_FORMAT,
-                              "%s: cut off: a file of %llu bytes without all of its program headers", path,
-                              (unsigned long long)size);
+                              "%s: cut off: a file of %llu byte%s without all of its program headers", path,
+                              (unsigned long long)size, CLEAVE_PLURAL(size));
     }
     uint64_t end = segment.p_offset + (uint64_t)segment.p_filesz;
     end = end < segment.p_filesz ? UINT64_MAX : end;

@@ -85,8 +85,8 @@ static cleave_status_t hand_over(cleave_worker_t *worker, const cleave_worker_co
                                  const void *data, cleave_error_t *error) {
   int fd = cleave_worker_make_constant(data, item->bytes);
   if (fd < 0) {
-    return cleave_error_set(error, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory to share a constant of %zu bytes",
-                            item->bytes);
+    return cleave_error_set(error, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory to share a constant of %zu byte%s",
+                            item->bytes, CLEAVE_PLURAL(item->bytes));
   }
   cleave_worker_call_t call = {
       .kind = CLEAVE_FRAME_SHARE, .limit_ms = 10000, .doing = "taking a constant", .fd = fd};

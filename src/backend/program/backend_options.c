@@ -21,7 +21,7 @@ cleave_status_t cleave_backend_check_device(const cleave_backend_handle_t *handl
   }
   return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                           "backend '%s' has %u device%s, there is no device %llu", handle->backend->name,
-                          (unsigned)count, count == 1 ? "" : "s", (unsigned long long)device);
+                          (unsigned)count, CLEAVE_PLURAL(count), (unsigned long long)device);
 }
 
 static cleave_status_t parse_device(const char *text, uint64_t *out_device, cleave_error_t *error) {

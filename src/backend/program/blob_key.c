@@ -207,7 +207,7 @@ bool cleave_blob_key_build(const cleave_program_request_t *request, cleave_text_
     cleave_text_add(key, "\n");
   }
   cleave_text_format(key, "region %016" PRIx64 ", %u node%s\n", region->hash, (unsigned)region->node_count,
-                     region->node_count == 1 ? "" : "s");
+                     CLEAVE_PLURAL(region->node_count));
   cleave_blob_key_add_digest(key, "types", digest_types(region));
   cleave_blob_key_add_digest(key, "constants", constants);
   cleave_blob_key_add_line(key, "name", request->name);

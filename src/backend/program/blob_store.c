@@ -280,8 +280,8 @@ cleave_status_t cleave_blob_store_clear(cleave_blob_store_t *store, cleave_error
   cleave_blob_list_deinit(&list);
   return left == 0 ? CLEAVE_OK
                    : cleave_error_set(error, CLEAVE_ERROR_IO,
-                                      "folder for compiled regions '%s': %zu files cannot be removed",
-                                      store->folder, left);
+                                      "folder for compiled regions '%s': %zu file%s cannot be removed",
+                                      store->folder, left, CLEAVE_PLURAL(left));
 }
 
 /* Under the lock. Counts, and removes what is too much, oldest first. */

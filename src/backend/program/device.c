@@ -140,7 +140,8 @@ cleave_status_t cleave_device_alloc(cleave_device_t *device, size_t bytes, void 
   (void)pthread_mutex_unlock(&device->lock);
   if (status != CLEAVE_OK) {
     char place[160];
-    (void)snprintf(place, sizeof place, "%s: no memory for %zu bytes", device->label, wanted);
+    (void)snprintf(place, sizeof place, "%s: no memory for %zu byte%s", device->label, wanted,
+                   CLEAVE_PLURAL(wanted));
     return cleave_registry_fail(error, status, place, &message);
   }
   if (memory == NULL || (uintptr_t)memory % ALIGNMENT != 0) {
@@ -178,8 +179,8 @@ cleave_status_t cleave_device_copy(cleave_device_t *device, bool to_device, cons
   (void)pthread_mutex_unlock(&device->lock);
   if (status != CLEAVE_OK) {
     char place[160];
-    (void)snprintf(place, sizeof place, "%s: copying %zu bytes %s the device", device->label, bytes,
-                   to_device ? "to" : "from");
+    (void)snprintf(place, sizeof place, "%s: copying %zu byte%s %s the device", device->label, bytes,
+                   CLEAVE_PLURAL(bytes), to_device ? "to" : "from");
     return cleave_registry_fail(error, status, place, &message);
   }
   return CLEAVE_OK;

@@ -192,8 +192,8 @@ static cleave_status_t check_made(const cleave_program_t *program, cleave_messag
   }
   if (is_made) {
     (void)snprintf(message->text, sizeof message->text,
-                   "the backend's program has %u pairs in place, expected a list of them, found NULL",
-                   (unsigned)info->inplace_count);
+                   "the backend's program has %u pair%s in place, expected a list of them, found NULL",
+                   (unsigned)info->inplace_count, CLEAVE_PLURAL(info->inplace_count));
   } else {
     (void)snprintf(message->text, sizeof message->text, "the backend made no program and gave no reason");
   }

@@ -63,7 +63,8 @@ static cleave_status_t read_sparse(cleave_region_reader_t *self, const json_t *o
   size_t before = cleave_reader_enter(reader, "sparse", CLEAVE_INDEX_NONE);
   CLEAVE_TRY(cleave_reader_check_keys(reader, json, keys));
   if (tensor->rank < 1 || (is_csr && tensor->rank != 2) || tensor->dims[0] == INT64_MAX) {
-    return cleave_reader_fail(reader, "a tensor of %d dimensions has no such storage", (int)tensor->rank);
+    return cleave_reader_fail(reader, "a tensor of %d dimension%s has no such storage", (int)tensor->rank,
+                              CLEAVE_PLURAL(tensor->rank));
   }
   CLEAVE_TRY(get_part(self, json, "elements", &elements));
   CLEAVE_TRY(get_part(self, json, "indices", &indices));

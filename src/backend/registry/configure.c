@@ -44,8 +44,9 @@ static cleave_status_t measure(const char *name, const cleave_key_value_t *answe
                                size_t *out_bytes, cleave_error_t *error) {
   *out_bytes = 0;
   if (count > MAX_ANSWERS || (count > 0 && answers == NULL)) {
-    return cleave_error_set(error, CLEAVE_ERROR_BACKEND, "backend '%s': it says it has %u answers, %s", name,
-                            (unsigned)count, answers == NULL ? "and gives none" : "expected at most 4096");
+    return cleave_error_set(error, CLEAVE_ERROR_BACKEND, "backend '%s': it says it has %u answer%s, %s", name,
+                            (unsigned)count, CLEAVE_PLURAL(count),
+                            answers == NULL ? "and gives none" : "expected at most 4096");
   }
   for (uint32_t k = 0; k < count; k++) {
     const char *texts[2] = {answers[k].key, answers[k].value};

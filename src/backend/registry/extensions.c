@@ -137,13 +137,14 @@ static cleave_status_t run(void *program, const cleave_run_args_t *args, cleave_
 static cleave_status_t check(const cleave_backend_handle_t *library, cleave_error_t *error) {
   const cleave_backend_extensions_t *brought = library->backend->extensions;
   if (brought->size < sizeof *brought) {
-    return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
-                            "library '%s': extensions: struct of %zu bytes, version 2.0 has %zu",
-                            library->backend->name, brought->size, sizeof *brought);
+    return cleave_error_set(
+        error, CLEAVE_ERROR_BACKEND, "library '%s': extensions: struct of %zu byte%s, version 2.0 has %zu",
+        library->backend->name, brought->size, CLEAVE_PLURAL(brought->size), sizeof *brought);
   }
   if (brought->rule_file_count > 0 && brought->rule_files == NULL) {
-    return cleave_error_set(error, CLEAVE_ERROR_BACKEND, "library '%s': %u rule files, but no list of them",
-                            library->backend->name, (unsigned)brought->rule_file_count);
+    return cleave_error_set(error, CLEAVE_ERROR_BACKEND, "library '%s': %u rule file%s, but no list of them",
+                            library->backend->name, (unsigned)brought->rule_file_count,
+                            CLEAVE_PLURAL(brought->rule_file_count));
   }
   return CLEAVE_OK;
 }

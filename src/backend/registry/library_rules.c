@@ -101,10 +101,11 @@ static cleave_status_t take(const cleave_backend_handle_t *library, cleave_error
   bool has_lists = (brought->pass_count == 0 || brought->passes != NULL) &&
                    (brought->partitioner_count == 0 || brought->partitioners != NULL);
   if (!has_lists || brought->pass_count > RULE_LIMIT || brought->partitioner_count > RULE_LIMIT) {
-    return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
-                            "library '%s': %u passes and %u partitioners: expected lists of at most %d",
-                            library->backend->name, (unsigned)brought->pass_count,
-                            (unsigned)brought->partitioner_count, RULE_LIMIT);
+    return cleave_error_set(
+        error, CLEAVE_ERROR_BACKEND,
+        "library '%s': %u pass%s and %u partitioner%s: expected lists of at most %d", library->backend->name,
+        (unsigned)brought->pass_count, CLEAVE_BY_COUNT(brought->pass_count, "", "es"),
+        (unsigned)brought->partitioner_count, CLEAVE_PLURAL(brought->partitioner_count), RULE_LIMIT);
   }
   for (uint32_t k = 0; k < brought->pass_count; k++) {
     CLEAVE_TRY(take_pass(library, brought->passes[k], error));

@@ -59,7 +59,7 @@ cleave_status_t cleave_registry_unload(cleave_context_t *context, const char *na
   } else if (users > 0) {
     status = cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                               "backend '%s' is in use: %u compiled program%s of it live", name, users,
-                              users == 1 ? "" : "s");
+                              CLEAVE_PLURAL(users));
   } else {
     cleave_registry_entry_t **items = context->entries.items;
     memmove(items + at, items + at + 1, (context->entries.count - at - 1) * sizeof *items);

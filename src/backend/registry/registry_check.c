@@ -25,8 +25,8 @@ static cleave_status_t check_option_keys(const cleave_backend_t *backend, cleave
   uint32_t count = backend->option_key_count;
   if (count > MAX_OPTION_KEYS || (count > 0 && backend->option_keys == NULL)) {
     return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
-                            "backend '%s': %u keys of options: expected a list of at most %d", backend->name,
-                            (unsigned)count, MAX_OPTION_KEYS);
+                            "backend '%s': %u key%s of options: expected a list of at most %d", backend->name,
+                            (unsigned)count, CLEAVE_PLURAL(count), MAX_OPTION_KEYS);
   }
   for (uint32_t k = 0; k < count; k++) {
     if (backend->option_keys[k] == NULL || backend->option_keys[k][0] == '\0') {
@@ -40,8 +40,8 @@ static cleave_status_t check_option_keys(const cleave_backend_t *backend, cleave
 cleave_status_t cleave_registry_check(const cleave_backend_t *backend, const char *name,
                                       cleave_error_t *error) {
   if (backend->size < offsetof(cleave_backend_t, name)) {
-    return cleave_error_set(error, CLEAVE_ERROR_BACKEND, "backend '%s': struct of %zu bytes, too small", name,
-                            backend->size);
+    return cleave_error_set(error, CLEAVE_ERROR_BACKEND, "backend '%s': struct of %zu byte%s, too small",
+                            name, backend->size, CLEAVE_PLURAL(backend->size));
   }
   if (backend->abi_major != CLEAVE_BACKEND_ABI_MAJOR) {
     return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
@@ -50,8 +50,9 @@ cleave_status_t cleave_registry_check(const cleave_backend_t *backend, const cha
   }
   if (backend->size < CLEAVE_BACKEND_SIZE_REQUIRED) {
     return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
-                            "backend '%s': struct of %zu bytes, version %u.0 has %zu", name, backend->size,
-                            CLEAVE_BACKEND_ABI_MAJOR, (size_t)CLEAVE_BACKEND_SIZE_REQUIRED);
+                            "backend '%s': struct of %zu byte%s, version %u.0 has %zu", name, backend->size,
+                            CLEAVE_PLURAL(backend->size), CLEAVE_BACKEND_ABI_MAJOR,
+                            (size_t)CLEAVE_BACKEND_SIZE_REQUIRED);
   }
   if (backend->name == NULL || strcmp(backend->name, name) != 0) {
     return cleave_error_set(error, CLEAVE_ERROR_BACKEND, "backend '%s': calls itself '%s'", name,

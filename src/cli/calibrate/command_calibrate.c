@@ -67,8 +67,8 @@ static cleave_status_t read_folder(cleave_calibration_data_t *data, const char *
   CLEAVE_TRY(cleave_inputs_load(data->model, &request, &data->inputs, error));
   if (data->inputs.drawn.length > 0) {
     return cleave_error_set_at(error, CLEAVE_ERROR_INVALID_ARGUMENT, folder, 0,
-                               "expected input_N.pb for each of the %zu inputs of the model",
-                               data->inputs.count);
+                               "expected input_N.pb for each of the %zu input%s of the model",
+                               data->inputs.count, CLEAVE_PLURAL(data->inputs.count));
   }
   memcpy(data->views, data->inputs.views, data->input_count * sizeof *data->views);
   return CLEAVE_OK;
@@ -277,8 +277,9 @@ static int report(const calibrate_t *calibrate) {
         "method", calibrate->description, "samples", (json_int_t)calibrate->data.count, "values",
         (json_int_t)calibrate->ranges, "skipped", (json_int_t)calibrate->skipped));
   }
-  cleave_print("%u values, %s of %lld sample%s: %s\n", (unsigned)calibrate->ranges, calibrate->description,
-               (long long)calibrate->data.count, calibrate->data.count == 1 ? "" : "s", calibrate->output);
+  cleave_print("%u value%s, %s of %lld sample%s: %s\n", (unsigned)calibrate->ranges,
+               CLEAVE_PLURAL(calibrate->ranges), calibrate->description, (long long)calibrate->data.count,
+               CLEAVE_PLURAL(calibrate->data.count), calibrate->output);
   if (calibrate->skipped > 0) {
     cleave_print("%llu NaN and infinities left out, first of '%s'\n", (unsigned long long)calibrate->skipped,
                  calibrate->skipped_first);

@@ -46,7 +46,7 @@ static void print_forms(const cleave_precision_shown_t *shown) {
   cleave_text_show(&rows, "%.32s\t%.3g\t%.2f\n", shown->precision, report->error_all, report->ms_all);
   if (report->kept > 0) {
     cleave_text_show(&rows, "%.32s, %u part%s kept\t%.3g\t%.2f\n", shown->precision, (unsigned)report->kept,
-                     report->kept == 1 ? "" : "s", report->error_found, report->ms_found);
+                     CLEAVE_PLURAL(report->kept), report->error_found, report->ms_found);
   }
   cleave_output_table(&rows, "lrr");
 }
@@ -100,8 +100,9 @@ static int report_precision(const cleave_precision_shown_t *shown) {
   print_forms(shown);
   cleave_text_t keep = {0};
   write_keep(shown, &keep);
-  cleave_print("\n%s: off by %.3g, %.3g is allowed; %u trials\n", report->is_met ? "met" : "NOT MET",
-               report->error_found, shown->max_error, (unsigned)report->trials);
+  cleave_print("\n%s: off by %.3g, %.3g is allowed; %u trial%s\n", report->is_met ? "met" : "NOT MET",
+               report->error_found, shown->max_error, (unsigned)report->trials,
+               CLEAVE_PLURAL(report->trials));
   cleave_print("--set precision=%s%s%s%s%s\n", shown->precision, shown->ranges != NULL ? " --ranges " : "",
                shown->ranges != NULL ? shown->ranges : "", keep.length > 0 ? " --set keep=" : "",
                keep.length > 0 ? cleave_text_get(&keep) : "");

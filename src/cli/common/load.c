@@ -379,7 +379,8 @@ static cleave_status_t check_folder(const char *folder, size_t input_count, clea
   CLEAVE_TRY(numbered_path(folder, "input", input_count, path, error));
   if (access(path, F_OK) == 0) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "--data: found '%s', but the model has %zu inputs", path, input_count);
+                            "--data: found '%s', but the model has %zu input%s", path, input_count,
+                            CLEAVE_PLURAL(input_count));
   }
   return CLEAVE_OK;
 }

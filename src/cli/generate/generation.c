@@ -84,8 +84,8 @@ static cleave_status_t read_prompt(cleave_generation_t *generation, cleave_error
              ? CLEAVE_OK
              : cleave_error_set(
                    error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                   "option '--capacity': a prompt of %lld tokens and %lld more need %lld, found %lld",
-                   (long long)count, (long long)generation->steps, (long long)needed,
+                   "option '--capacity': a prompt of %lld token%s and %lld more need %lld, found %lld",
+                   (long long)count, CLEAVE_PLURAL(count), (long long)generation->steps, (long long)needed,
                    (long long)generation->capacity);
 }
 

@@ -49,15 +49,16 @@ void cleave_generation_print(cleave_generation_t *generation) {
                cleave_times_format(job->partition_ms, buffer[1], sizeof buffer[1]),
                cleave_times_format(job->rules_ms, buffer[2], sizeof buffer[2]),
                cleave_times_format(generation->compile_ms, buffer[3], sizeof buffer[3]));
-  cleave_print("  prompt of %lld tokens: the first token after %s ms\n",
-               (long long)generation->prompt_tokens->count,
+  cleave_print("  prompt of %lld token%s: the first token after %s ms\n",
+               (long long)generation->prompt_tokens->count, CLEAVE_PLURAL(generation->prompt_tokens->count),
                cleave_times_format(generation->first_ms, buffer[0], sizeof buffer[0]));
   if (steps.count > 0) {
     cleave_print(
-        "  %zu more: %.1f tokens per second; a token takes %s ms (median), min %s, p90 %s (%d threads)\n",
+        "  %zu more: %.1f tokens per second; a token takes %s ms (median), min %s, p90 %s (%d thread%s)\n",
         steps.count, per_second(&steps), cleave_times_format(steps.median_ms, buffer[0], sizeof buffer[0]),
         cleave_times_format(steps.min_ms, buffer[1], sizeof buffer[1]),
-        cleave_times_format(steps.p90_ms, buffer[2], sizeof buffer[2]), (int)threads_of(generation));
+        cleave_times_format(steps.p90_ms, buffer[2], sizeof buffer[2]), (int)threads_of(generation),
+        CLEAVE_PLURAL(threads_of(generation)));
   }
   if (generation->profile_path != NULL) {
     cleave_report_profile(&generation->profile, generation->profile_path);

@@ -187,7 +187,7 @@ void cleave_report_mistakes(const cleave_plan_t *plan) {
       has_any = true;
       cleave_print("warning: %s: %s '%s' failed %u time%s, first %s\n",
                    cleave_rule_place(rule->file, rule->line, place), rule->kind, rule->name,
-                   (unsigned)rule->mistakes, rule->mistakes == 1 ? "" : "s", rule->mistake);
+                   (unsigned)rule->mistakes, CLEAVE_PLURAL(rule->mistakes), rule->mistake);
     }
   }
   if (has_any) {
@@ -207,9 +207,10 @@ void cleave_report_plan(const cleave_plan_t *plan, bool has_rule_files) {
         "no rule is in force: the rule files declare none, or their options switch all of them off\n\n");
   }
   print_stages(plan);
-  cleave_print("%zu nodes: %u fusions, %u regions, %u nodes on cpu one by one\n",
-               plan->graph->live_node_count, (unsigned)plan->fusion_count, (unsigned)plan->region_count,
-               (unsigned)left.node_count);
+  cleave_print("%zu node%s: %u fusion%s, %u region%s, %u node%s on cpu one by one\n",
+               plan->graph->live_node_count, CLEAVE_PLURAL(plan->graph->live_node_count),
+               (unsigned)plan->fusion_count, CLEAVE_PLURAL(plan->fusion_count), (unsigned)plan->region_count,
+               CLEAVE_PLURAL(plan->region_count), (unsigned)left.node_count, CLEAVE_PLURAL(left.node_count));
   if (plan->rule_count > 0 && left.node_count > 0) {
     cleave_print("  left on cpu:");
     for (size_t k = 0; k < left.operators.count && k < MAX_OPERATORS; k++) {
@@ -388,8 +389,9 @@ void cleave_report_profile(const cleave_profile_t *profile, const char *path) {
 void cleave_report_recompute(const cleave_recompute_report_t *report) {
   char text[5][32];
   cleave_print(
-      "computed again: %u nodes, %s FLOPs; kept for backward: %s, before %s; values need %s, before %s\n",
-      (unsigned)report->node_count, cleave_output_count(report->flops_added, text[0], sizeof text[0]),
+      "computed again: %u node%s, %s FLOPs; kept for backward: %s, before %s; values need %s, before %s\n",
+      (unsigned)report->node_count, CLEAVE_PLURAL(report->node_count),
+      cleave_output_count(report->flops_added, text[0], sizeof text[0]),
       cleave_output_bytes((double)report->kept_bytes, text[1], sizeof text[1]),
       cleave_output_bytes((double)report->kept_bytes_before, text[2], sizeof text[2]),
       cleave_output_bytes((double)report->peak_bytes, text[3], sizeof text[3]),

@@ -58,6 +58,22 @@ static void print_drawn(const cleave_inputs_t *inputs) {
   }
 }
 
+static void print_times(const cleave_run_t *run) {
+  char times[4][32];
+  cleave_print("first run %s ms", cleave_times_format(run->first_ms, times[0], sizeof times[0]));
+  if (run->times.count > 0) {
+    cleave_print(", then " CLEAVE_TRUSTED "median %s ms" CLEAVE_TRUSTED
+                 ", min %s, p90 %s (%zu run%s, %d thread%s)",
+                 cleave_output_style(CLEAVE_STYLE_BOLD),
+                 cleave_times_format(quantile(run, 0.5), times[1], sizeof times[1]),
+                 cleave_output_style(CLEAVE_STYLE_PLAIN),
+                 cleave_times_format(run->times.items[0], times[2], sizeof times[2]),
+                 cleave_times_format(quantile(run, 0.9), times[3], sizeof times[3]), run->times.count,
+                 CLEAVE_PLURAL(run->times.count), (int)thread_count(run), CLEAVE_PLURAL(thread_count(run)));
+  }
+  cleave_print("\n");
+}
+
 void cleave_run_report_print(const cleave_run_t *run) {
   const cleave_job_t *job = &run->job;
   char bytes[3][32];
@@ -83,24 +99,13 @@ void cleave_run_report_print(const cleave_run_t *run) {
                job->load_ms + job->bind_ms, job->partition_ms, job->rules_ms, job->compile_ms);
   const char *folder = cleave_common_session().blob_folder;
   if (folder != NULL) {
-    cleave_print(" (%s%u of %u programs from %s)", job->plan_was_kept ? "the plan and " : "",
+    cleave_print(" (%s%u of %u program%s from %s)", job->plan_was_kept ? "the plan and " : "",
                  (unsigned)cleave_session_loaded_count(job->session),
-                 (unsigned)cleave_session_program_count(job->session), folder);
+                 (unsigned)cleave_session_program_count(job->session),
+                 CLEAVE_PLURAL(cleave_session_program_count(job->session)), folder);
   }
   cleave_print("\n");
-  char times[4][32];
-  cleave_print("first run %s ms", cleave_times_format(run->first_ms, times[0], sizeof times[0]));
-  if (run->times.count > 0) {
-    cleave_print(", then " CLEAVE_TRUSTED "median %s ms" CLEAVE_TRUSTED
-                 ", min %s, p90 %s (%zu runs, %d threads)",
-                 cleave_output_style(CLEAVE_STYLE_BOLD),
-                 cleave_times_format(quantile(run, 0.5), times[1], sizeof times[1]),
-                 cleave_output_style(CLEAVE_STYLE_PLAIN),
-                 cleave_times_format(run->times.items[0], times[2], sizeof times[2]),
-                 cleave_times_format(quantile(run, 0.9), times[3], sizeof times[3]), run->times.count,
-                 (int)thread_count(run));
-  }
-  cleave_print("\n");
+  print_times(run);
   cleave_run_requests_print(&run->requests);
   cleave_run_stages_print(&run->stages);
   cleave_print("memory%s: values %s (unshared %s), packed weights %s, peak %.0f MiB\n",

@@ -186,8 +186,8 @@ static cleave_status_t run_all(load_t *load, runner_t *runners, cleave_error_t *
   }
   if (started < count) {
     fail(load);
-    status = cleave_error_set(error, CLEAVE_ERROR_LIMIT, "the system starts %" PRId64 " threads of %" PRId64,
-                              started, count);
+    status = cleave_error_set(error, CLEAVE_ERROR_LIMIT, "the system starts %" PRId64 " thread%s of %" PRId64,
+                              started, CLEAVE_PLURAL(started), count);
   } else {
     (void)work(&runners[0]);
   }

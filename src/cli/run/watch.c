@@ -50,7 +50,7 @@ static cleave_status_t catch_interrupts(cleave_error_t *error) {
 static void print_times(const cleave_reload_t *reload) {
   const char *bold = cleave_output_style(CLEAVE_STYLE_BOLD);
   const char *plain = cleave_output_style(CLEAVE_STYLE_PLAIN);
-  const char *runs = reload->runs == 1 ? "run" : "runs";
+  const char *runs = CLEAVE_BY_COUNT(reload->runs, "run", "runs");
   if (reload->runs == 0) {
     return;
   }
@@ -82,7 +82,7 @@ static void print_reload(const cleave_reload_t *reload) {
                reload->path, plain);
   cleave_print(CLEAVE_TRUSTED, reload->changes);
   cleave_print("  %u program%s compiled, %u reused", (unsigned)reload->programs_compiled,
-               reload->programs_compiled == 1 ? "" : "s", (unsigned)reload->programs_reused);
+               CLEAVE_PLURAL(reload->programs_compiled), (unsigned)reload->programs_reused);
   if (reload->compared) {
     cleave_print("; outputs differ by at most %.3g (%s, %.1g of its largest value)",
                  reload->largest_difference, reload->largest_output, reload->relative_difference);

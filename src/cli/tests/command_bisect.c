@@ -23,7 +23,8 @@ typedef struct bisect {
 
 static void show_progress(void *context, uint32_t test, uint32_t left) {
   (void)context;
-  cleave_output_progress("test %u, %u applications suspected", (unsigned)test, (unsigned)left);
+  cleave_output_progress("test %u, %u application%s suspected", (unsigned)test, (unsigned)left,
+                         CLEAVE_PLURAL(left));
 }
 
 static cleave_status_t work(bisect_t *bisect, cleave_error_t *error) {
@@ -116,19 +117,24 @@ static int print_text(const bisect_t *bisect) {
   cleave_report_sizes(&bisect->job.inputs.sizes);
   if (count == 0) {
     if (is_speed) {
-      cleave_print("no application of a rule makes the model slower: %.2f ms with all %u, %u tests\n",
-                   report->value_all, (unsigned)report->application_count, (unsigned)report->tests);
+      cleave_print("no application of a rule makes the model slower: %.2f ms with all %u, %u test%s\n",
+                   report->value_all, (unsigned)report->application_count, (unsigned)report->tests,
+                   CLEAVE_PLURAL(report->tests));
     } else {
-      cleave_print("nothing is broken: largest difference %.3g with all %u applications of rules\n",
-                   report->value_all, (unsigned)report->application_count);
+      cleave_print("nothing is broken: largest difference %.3g with all %u application%s of rules\n",
+                   report->value_all, (unsigned)report->application_count,
+                   CLEAVE_PLURAL(report->application_count));
     }
     return CLEAVE_EXIT_OK;
   }
   cleave_text_t rules = {0};
   print_culprits(bisect);
   name_rules(report, &rules);
-  cleave_print("\n%u of %u applications %s, by %s: ", (unsigned)count, (unsigned)report->application_count,
-               is_speed ? "make the model slower" : "break the values", cleave_text_get(&rules));
+  cleave_print("\n%u of %u application%s %s, by %s: ", (unsigned)count, (unsigned)report->application_count,
+               CLEAVE_PLURAL(report->application_count),
+               is_speed ? CLEAVE_BY_COUNT(count, "makes the model slower", "make the model slower")
+                        : CLEAVE_BY_COUNT(count, "breaks the values", "break the values"),
+               cleave_text_get(&rules));
   cleave_text_deinit(&rules);
   if (is_speed) {
     cleave_print("%.2f ms with all, %.2f without %s\n", report->value_others, report->value_found,
@@ -138,7 +144,7 @@ static int print_text(const bisect_t *bisect) {
                  count == 1 ? "alone it makes" : "together they make", report->value_found,
                  report->value_others);
   }
-  cleave_print("%u tests%s\n", (unsigned)report->tests,
+  cleave_print("%u test%s%s\n", (unsigned)report->tests, CLEAVE_PLURAL(report->tests),
                report->is_complete ? "" : "; ended by --tests: the set may not be the smallest");
   return CLEAVE_EXIT_FAILURE;
 }

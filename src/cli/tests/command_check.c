@@ -273,17 +273,18 @@ static void print_text(const command_t *command) {
     print_lints(command, &command->files[f]);
   }
   if (command->notes > 0 && !command->verbose) {
-    cleave_print("%zu %s (--verbose shows)\n", command->notes, command->notes == 1 ? "note" : "notes");
+    cleave_print("%zu %s (--verbose shows)\n", command->notes,
+                 CLEAVE_BY_COUNT(command->notes, "note", "notes"));
   }
   cleave_print("%zu passed, %zu failed", command->passed, command->failed);
   if (command->skipped > 0) {
     cleave_print(", %zu skipped", command->skipped);
   }
   if (command->errors > 0) {
-    cleave_print(", %zu %s", command->errors, command->errors == 1 ? "error" : "errors");
+    cleave_print(", %zu %s", command->errors, CLEAVE_BY_COUNT(command->errors, "error", "errors"));
   }
   if (command->warnings > 0) {
-    cleave_print(", %zu %s", command->warnings, command->warnings == 1 ? "warning" : "warnings");
+    cleave_print(", %zu %s", command->warnings, CLEAVE_BY_COUNT(command->warnings, "warning", "warnings"));
   }
   cleave_print("\n");
 }

@@ -53,8 +53,25 @@ cleanup:
   return status;
 }
 
+/* Where rules or a backend are given: the operators that are left to cpu, each once, and what the session
+ * notes. */
+static void add_left(const cleave_job_t *job, cleave_text_t *left) {
+  const cleave_graph_t *graph = job->plan->graph;
+  for (uint32_t k = 0; k < cleave_graph_node_bound(graph); k++) {
+    cleave_node_t node = {k};
+    if (!cleave_node_is_live(graph, node) || job->plan->node_region[k] != CLEAVE_INDEX_NONE ||
+        cleave_text_has_word(cleave_text_get(left), cleave_node_op(graph, node)->name)) {
+      continue;
+    }
+    cleave_text_show(left, "%s%s", left->length > 0 ? " " : "on cpu: ", cleave_node_op(graph, node)->name);
+  }
+  for (uint32_t k = 0; k < cleave_session_note_count(job->session); k++) {
+    cleave_text_show(left, "%s%s", left->length > 0 ? "; " : "", cleave_session_note(job->session, k));
+  }
+}
+
 static cleave_status_t run_set(const conform_t *conform, const char *model, const char *data,
-                               cleave_text_t *failure, cleave_error_t *error) {
+                               cleave_text_t *failure, cleave_text_t *left, cleave_error_t *error) {
   cleave_job_options_t options = conform->job;
   options.model = model;
   options.data = data;
@@ -66,14 +83,17 @@ static cleave_status_t run_set(const conform_t *conform, const char *model, cons
   CLEAVE_TRY_CLEANUP(cleave_job_compile(&job, error));
   CLEAVE_TRY_CLEANUP(cleave_session_run(job.session, error));
   CLEAVE_TRY_CLEANUP(check_outputs(&job, conform, data, failure, error));
+  if (left->length == 0 && (options.backend != NULL || options.rules.count > 0)) {
+    add_left(&job, left);
+  }
 cleanup:
   cleave_job_deinit(&job);
   return status;
 }
 
-/* Runs all data sets of a test; the first failure is left in `failure`. */
+/* Runs all data sets of a test; the first failure is left in `failure`, what ran on cpu in `left`. */
 static cleave_status_t run_test(const conform_t *conform, const char *folder, cleave_text_t *failure,
-                                cleave_error_t *error) {
+                                cleave_text_t *left, cleave_error_t *error) {
   char model[4096];
   cleave_paths_t sets = {0};
   if (snprintf(model, sizeof model, "%s/model.onnx", folder) >= (int)sizeof model) {
@@ -84,7 +104,7 @@ static cleave_status_t run_test(const conform_t *conform, const char *folder, cl
     status = cleave_error_set(error, CLEAVE_ERROR_IO, "there is no test_data_set_*");
   }
   for (size_t k = 0; k < sets.count && status == CLEAVE_OK && failure->length == 0; k++) {
-    status = run_set(conform, model, sets.items[k], failure, error);
+    status = run_set(conform, model, sets.items[k], failure, left, error);
   }
   cleave_paths_deinit(&sets);
   return status;
@@ -99,23 +119,32 @@ static void shorten(const char *folder, char *message) {
   }
 }
 
+/* What a child writes: that the test passes and what ran on cpu, or why it fails. */
+enum { PASSES = '+', FAILS = '-' };
+
 static void run_child(const conform_t *conform, const char *folder, int pipe_end) {
   cleave_text_t failure = {0};
+  cleave_text_t left = {0};
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  if (run_test(conform, folder, &failure, &error) != CLEAVE_OK) {
+  if (run_test(conform, folder, &failure, &left, &error) != CLEAVE_OK) {
     shorten(folder, error.message);
     cleave_text_add(&failure, error.message[0] == '\0' ? "failed without a message" : error.message);
   }
-  const char *text = cleave_text_get(&failure);
-  size_t left = strlen(text);
-  while (left > 0) {
-    ssize_t written = write(pipe_end, text, left);
+  cleave_text_t line = {0};
+  const bool passes = failure.length == 0;
+  cleave_text_format(&line, "%c%s", passes ? PASSES : FAILS, cleave_text_get(passes ? &left : &failure));
+  const char *text = cleave_text_get(&line);
+  size_t rest = strlen(text);
+  while (rest > 0) {
+    ssize_t written = write(pipe_end, text, rest);
     if (written <= 0) {
       break;
     }
     text += written;
-    left -= (size_t)written;
+    rest -= (size_t)written;
   }
+  cleave_text_deinit(&line);
+  cleave_text_deinit(&left);
   cleave_text_deinit(&failure);
 }
 
@@ -175,13 +204,16 @@ static cleave_status_t run_apart(const conform_t *conform, const char *folder, c
   }
   if (is_late) {
     line->length = 0;
-    cleave_text_format(line, "not done after %lld s", (long long)conform->limit_seconds);
+    cleave_text_format(line, "%cnot done after %lld s", FAILS, (long long)conform->limit_seconds);
   } else if (WIFSIGNALED(state)) {
     line->length = 0;
-    cleave_text_format(line, "crashed (signal %d)", WTERMSIG(state));
+    cleave_text_format(line, "%ccrashed (signal %d)", FAILS, WTERMSIG(state));
   } else if (WIFEXITED(state) && WEXITSTATUS(state) != 0) {
     line->length = 0;
-    cleave_text_format(line, "crashed (exit status %d)", WEXITSTATUS(state));
+    cleave_text_format(line, "%ccrashed (exit status %d)", FAILS, WEXITSTATUS(state));
+  }
+  if (line->length == 0) {
+    cleave_text_format(line, "%cended without a word", FAILS);
   }
   return cleave_text_check(line, error);
 }
@@ -201,17 +233,17 @@ static int run_all(const conform_t *conform) {
       json_decref(failures);
       return cleave_output_error(&error);
     }
-    bool is_passed = line.length == 0;
+    bool is_passed = line.data[0] == PASSES;
+    const char *text = line.data + 1;
     passed += is_passed;
     failed += !is_passed;
     cleave_output_progress_end();
     if (!is_passed && conform->json) {
-      (void)json_array_append_new(failures,
-                                  json_pack("{s:s, s:s}", "test", name, "reason", cleave_text_get(&line)));
+      (void)json_array_append_new(failures, json_pack("{s:s, s:s}", "test", name, "reason", text));
     } else if (!is_passed) {
-      cleave_print("%s: %s\n", name, cleave_text_get(&line));
+      cleave_print("%s: %s\n", name, text);
     } else if (conform->verbose && !conform->json) {
-      cleave_print("%s: ok\n", name);
+      cleave_print("%s: ok%s%s\n", name, text[0] == '\0' ? "" : "; ", text);
     }
     cleave_text_deinit(&line);
   }
@@ -244,7 +276,8 @@ static int run(cleave_arguments_t *arguments) {
                  "threads that a test may use (default: 1; 0: one per usable processor)"),
       CLEAVE_INT(&conform.limit_seconds, "limit", "S", "seconds that a test may take (default: 20)"),
       CLEAVE_TEXT(&conform.only, "only", "TEXT", "only tests whose names contain this"),
-      {"verbose", 'v', CLEAVE_OPTION_FLAG, NULL, "name the tests that pass too", &conform.verbose},
+      {"verbose", 'v', CLEAVE_OPTION_FLAG, NULL,
+       "name the tests that pass too, and what of them is left to cpu", &conform.verbose},
       CLEAVE_FLAG(&conform.json, "json", "print passed, failed and failures as JSON"),
   };
   int status = CLEAVE_EXIT_OK;

@@ -54,7 +54,7 @@ static void print_precision(const cleave_train_run_t *run) {
   const char *name = cleave_train_precision_name(report.precision);
   if (report.regions > 0) {
     cleave_print("precision %s: %u region%s\n", name, (unsigned)report.regions,
-                 report.regions == 1 ? "" : "s");
+                 CLEAVE_PLURAL(report.regions));
   } else {
     cleave_print("precision %s: float32 in its place: %s\n", name, report.reason);
   }
@@ -66,7 +66,7 @@ static void print_backward(const cleave_train_run_t *run) {
   cleave_trainer_backward(run->trainer, &report);
   if (report.by_backends + report.by_rules > 0) {
     cleave_print("gradients: %u region%s by their backends, %u by rules", (unsigned)report.by_backends,
-                 report.by_backends == 1 ? "" : "s", (unsigned)report.by_rules);
+                 CLEAVE_PLURAL(report.by_backends), (unsigned)report.by_rules);
   } else if (report.reason != NULL) {
     cleave_print("gradients by rules");
   }
@@ -100,9 +100,10 @@ static void add_precision(const cleave_train_run_t *run, json_t *json) {
 
 static void print_start(const cleave_train_run_t *run, const parts_t *parts) {
   char bytes[32];
-  cleave_print("\na step: %zu nodes, %u fusions, %u regions", parts->nodes, parts->fusions, parts->regions);
+  cleave_print("\na step: %zu node%s, %u fusion%s, %u region%s", parts->nodes, CLEAVE_PLURAL(parts->nodes),
+               parts->fusions, CLEAVE_PLURAL(parts->fusions), parts->regions, CLEAVE_PLURAL(parts->regions));
   if (parts->count > 1) {
-    cleave_print(", in %u parts", parts->count);
+    cleave_print(", in %u part%s", parts->count, CLEAVE_PLURAL(parts->count));
   }
   cleave_print(", %s of memory; made in %.0f ms\n", cleave_output_bytes(parts->memory, bytes, sizeof bytes),
                run->make_ms);
@@ -146,17 +147,19 @@ void cleave_train_report_start(const cleave_train_run_t *run) {
                                (int)parts.fusions, "regions", (int)parts.regions, "make_ms", run->make_ms));
     return;
   }
-  cleave_print("%lld samples", (long long)cleave_samples_count(samples));
+  cleave_print("%lld sample%s", (long long)cleave_samples_count(samples),
+               CLEAVE_PLURAL(cleave_samples_count(samples)));
   if (run->held != NULL) {
     cleave_print(", %lld held out", (long long)cleave_samples_count(run->held));
   }
-  cleave_print("; %lld steps of %lld in an epoch, %lld in all", per_epoch, (long long)run->options.batch,
-               steps);
+  cleave_print("; %lld step%s of %lld in an epoch, %lld in all", per_epoch, CLEAVE_PLURAL(per_epoch),
+               (long long)run->options.batch, steps);
   if (done > 0) {
     cleave_print("; %lld are done", done);
   }
   if (run->communicator != NULL) {
-    cleave_print("; %d processes", (int)run->communicator->count);
+    cleave_print("; %d process%s", (int)run->communicator->count,
+                 CLEAVE_BY_COUNT(run->communicator->count, "", "es"));
   }
   print_start(run, &parts);
 }
@@ -237,10 +240,11 @@ void cleave_train_report_communication(const cleave_train_run_t *run) {
   }
   char bytes[32];
   cleave_print(
-      "sums over %d processes: %s in %u bucket%s, under way for %.2f ms of a step, of which %.2f ms "
+      "sums over %d process%s: %s in %u bucket%s, under way for %.2f ms of a step, of which %.2f ms "
       "nothing was computed (%.0f %% hidden)\n",
-      (int)run->communicator->count, cleave_output_bytes((double)sums.bytes, bytes, sizeof bytes),
-      (unsigned)sums.buckets, sums.buckets == 1 ? "" : "s", going, waited, 100.0 * hidden);
+      (int)run->communicator->count, CLEAVE_BY_COUNT(run->communicator->count, "", "es"),
+      cleave_output_bytes((double)sums.bytes, bytes, sizeof bytes), (unsigned)sums.buckets,
+      CLEAVE_PLURAL(sums.buckets), going, waited, 100.0 * hidden);
 }
 
 void cleave_train_report_scale(const cleave_train_run_t *run) {
@@ -257,8 +261,8 @@ void cleave_train_report_scale(const cleave_train_run_t *run) {
     cleave_run_watch_line(json_pack("{s:s, s:f, s:I}", "event", "scale", "loss_scale", step.loss_scale,
                                     "skipped", (json_int_t)skipped));
   } else {
-    cleave_print("loss scale %g in the last step; %lld of %lld steps skipped\n", step.loss_scale,
-                 (long long)skipped, (long long)count);
+    cleave_print("loss scale %g in the last step; %lld of %lld step%s skipped\n", step.loss_scale,
+                 (long long)skipped, (long long)count, CLEAVE_PLURAL(count));
   }
 }
 

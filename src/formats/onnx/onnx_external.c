@@ -79,16 +79,16 @@ cleave_status_t cleave_onnx_external_find(cleave_onnx_source_t *source,
   }
   if (length != bytes) {
     return cleave_error_set(error, CLEAVE_ERROR_FORMAT,
-                            "external data: the shape asks for %zu bytes, the length is %llu", bytes,
-                            (unsigned long long)length);
+                            "external data: the shape asks for %zu byte%s, the length is %llu", bytes,
+                            CLEAVE_PLURAL(bytes), (unsigned long long)length);
   }
   CLEAVE_TRY(find_file(source, location->location, out_file, error));
   size_t size = cleave_file_size(*out_file);
   if (offset > size || bytes > size - offset) {
-    return cleave_error_set(error, CLEAVE_ERROR_FORMAT,
-                            "external data: '%.*s' has %zu bytes, expected %zu at offset %llu",
-                            (int)(location->location.size > 128 ? 128 : location->location.size),
-                            (const char *)location->location.data, size, bytes, (unsigned long long)offset);
+    return cleave_error_set(
+        error, CLEAVE_ERROR_FORMAT, "external data: '%.*s' has %zu byte%s, expected %zu at offset %llu",
+        (int)(location->location.size > 128 ? 128 : location->location.size),
+        (const char *)location->location.data, size, CLEAVE_PLURAL(size), bytes, (unsigned long long)offset);
   }
   *out_data = bytes > 0 ? cleave_file_data(*out_file) + offset : NULL;
   return CLEAVE_OK;

@@ -268,22 +268,22 @@ static cleave_status_t make_tensor(cleave_onnx_source_t *source, const cleave_pr
       CLEAVE_TRY(cleave_onnx_external_find(source, &fields->location, bytes, &data, &file, error));
     } else if (fields->raw.size != bytes) {
       return cleave_error_set(error, CLEAVE_ERROR_FORMAT,
-                              "its shape of %s asks for %zu bytes, found %zu of raw data",
-                              cleave_dtype_name(dtype), bytes, fields->raw.size);
+                              "its shape of %s asks for %zu byte%s, found %zu of raw data",
+                              cleave_dtype_name(dtype), bytes, CLEAVE_PLURAL(bytes), fields->raw.size);
     }
     return use_bytes(fields, data, bytes, file, out_tensor, error);
   }
   if (count > 0 && fields->data_field == 0) {
-    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "it has no data, expected %lld elements of %s",
-                            (long long)count, cleave_dtype_name(dtype));
+    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "it has no data, expected %lld element%s of %s",
+                            (long long)count, CLEAVE_PLURAL(count), cleave_dtype_name(dtype));
   }
   if (fields->data_field != 0 && fields->data_field != field_of(dtype)) {
     return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "its data is in field %u, expected %u for %s",
                             fields->data_field, field_of(dtype), cleave_dtype_name(dtype));
   }
   if (fields->data_count != (uint64_t)count) {
-    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "its shape asks for %lld elements, found %zu",
-                            (long long)count, fields->data_count);
+    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "its shape asks for %lld element%s, found %zu",
+                            (long long)count, CLEAVE_PLURAL(count), fields->data_count);
   }
   if ((dtype == CLEAVE_DTYPE_F32 || dtype == CLEAVE_DTYPE_F64) && fields->data_chunks == 1 &&
       fields->data_chunk.size == bytes) {

@@ -97,8 +97,8 @@ static cleave_status_t check_term(const cleave_infer_t *infer, const cleave_eins
   if (rank < 0 || fits) {
     return CLEAVE_OK;
   }
-  return cleave_infer_fail(infer, error, "a term of the equation has %d letters, the operand rank %d",
-                           term->count, rank);
+  return cleave_infer_fail(infer, error, "a term of the equation has %d letter%s, the operand rank %d",
+                           term->count, CLEAVE_PLURAL(term->count), rank);
 }
 
 /* Size of every letter, a known one before a symbolic one; 1 gives way (it broadcasts). */

@@ -19,8 +19,8 @@ cleave_status_t cleave_window_list(const cleave_infer_t *infer, const char *name
   const int64_t *given = cleave_infer_int_list(infer, name, &given_count);
   bool is_given = given != NULL && given_count > 0;
   if (is_given && given_count != (uint32_t)count) {
-    return cleave_infer_fail(infer, error, "attribute '%s': expected %d numbers, found %u", name, count,
-                             given_count);
+    return cleave_infer_fail(infer, error, "attribute '%s': expected %d number%s, found %u", name, count,
+                             CLEAVE_PLURAL(count), given_count);
   }
   for (int32_t k = 0; k < count; k++) {
     values[k] = is_given ? given[k] : fallback;
@@ -93,9 +93,9 @@ cleave_status_t cleave_window_size(const cleave_infer_t *infer, const cleave_win
   int64_t pads = window->pads_begin[axis] + window->pads_end[axis];
   cleave_dim_t room = cleave_infer_offset(infer, size, pads - extent);
   if (cleave_dim_is_known(size) && room == CLEAVE_DIM_UNKNOWN) {
-    return cleave_infer_fail(infer, error,
-                             "a window of %lld does not fit into spatial axis %d of size %lld with pads %lld",
-                             (long long)extent, axis, (long long)size, (long long)pads);
+    return cleave_infer_fail(
+        infer, error, "a window of %lld does not fit into spatial axis %d of size %lld with pad%s %lld",
+        (long long)extent, axis, (long long)size, CLEAVE_PLURAL(size), (long long)pads);
   }
   cleave_dim_t steps = window->ceil_mode ? cleave_infer_divide_up(infer, room, stride)
                                          : cleave_infer_divide(infer, room, stride);

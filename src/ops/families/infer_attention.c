@@ -32,8 +32,9 @@ static cleave_status_t read_flat(cleave_infer_t *infer, sizes_t *sizes, cleave_e
       return cleave_infer_fail(infer, error, "inputs of rank 3 need %s, a number above 0", names[k]);
     }
     if (cleave_dim_is_known(width) && width % heads != 0) {
-      return cleave_infer_fail(infer, error, "%lld columns of input %u cannot be split into %lld heads",
-                               (long long)width, (unsigned)k, (long long)heads);
+      return cleave_infer_fail(infer, error, "%lld column%s of input %u cannot be split into %lld head%s",
+                               (long long)width, CLEAVE_PLURAL(width), (unsigned)k, (long long)heads,
+                               CLEAVE_PLURAL(heads));
     }
   }
   sizes->query_heads = cleave_infer_int(infer, names[Q], 0);
@@ -43,8 +44,8 @@ static cleave_status_t read_flat(cleave_infer_t *infer, sizes_t *sizes, cleave_e
   sizes->value_size = divide(infer, cleave_fact_dim(cleave_infer_input(infer, V), 2), sizes->key_heads);
   cleave_dim_t key_size = divide(infer, cleave_fact_dim(cleave_infer_input(infer, K), 2), sizes->key_heads);
   if (cleave_dim_is_known(key_size) && cleave_dim_is_known(sizes->size) && key_size != sizes->size) {
-    return cleave_infer_fail(infer, error, "heads of %lld columns in Q, but of %lld in K",
-                             (long long)sizes->size, (long long)key_size);
+    return cleave_infer_fail(infer, error, "heads of %lld column%s in Q, but of %lld in K",
+                             (long long)sizes->size, CLEAVE_PLURAL(sizes->size), (long long)key_size);
   }
   sizes->size = sizes->size == CLEAVE_DIM_UNKNOWN ? key_size : sizes->size;
   return cleave_infer_same_dim(infer, cleave_infer_input(infer, K), 1, cleave_infer_input(infer, V), 1,
@@ -84,8 +85,9 @@ static cleave_status_t read_sizes(cleave_infer_t *infer, int32_t rank, sizes_t *
   CLEAVE_TRY(rank == 3 ? read_flat(infer, sizes, error) : read_split(infer, sizes, error));
   if (cleave_dim_is_known(sizes->query_heads) && cleave_dim_is_known(sizes->key_heads) &&
       (sizes->key_heads < 1 || sizes->query_heads % sizes->key_heads != 0)) {
-    return cleave_infer_fail(infer, error, "%lld heads of keys cannot serve %lld heads of queries",
-                             (long long)sizes->key_heads, (long long)sizes->query_heads);
+    return cleave_infer_fail(infer, error, "%lld head%s of keys cannot serve %lld head%s of queries",
+                             (long long)sizes->key_heads, CLEAVE_PLURAL(sizes->key_heads),
+                             (long long)sizes->query_heads, CLEAVE_PLURAL(sizes->query_heads));
   }
   sizes->batch = cleave_fact_dim(q, 0);
   sizes->keys = cleave_fact_dim(cleave_infer_input(infer, K), rank == 3 ? 1 : 2);

@@ -30,8 +30,8 @@ static cleave_status_t relate_groups(cleave_infer_t *infer, cleave_fact_t *large
                                      cleave_error_t *error) {
   cleave_dim_t size = cleave_fact_dim(large, large_axis);
   if (cleave_dim_is_known(size) && size % group != 0) {
-    return cleave_infer_fail(infer, error, "%lld channels cannot be split into %lld groups", (long long)size,
-                             (long long)group);
+    return cleave_infer_fail(infer, error, "%lld channel%s cannot be split into %lld group%s",
+                             (long long)size, CLEAVE_PLURAL(size), (long long)group, CLEAVE_PLURAL(group));
   }
   CLEAVE_TRY(cleave_infer_set_dim(infer, small, small_axis, cleave_infer_divide(infer, size, group), error));
   return cleave_infer_set_dim(infer, large, large_axis,
@@ -72,8 +72,9 @@ static cleave_status_t conv_shapes(cleave_infer_t *infer, cleave_fact_t *data, c
   }
   cleave_dim_t outputs = cleave_fact_dim(weight, 0);
   if (cleave_dim_is_known(outputs) && outputs % group != 0) {
-    return cleave_infer_fail(infer, error, "%lld kernels cannot be split into %lld groups",
-                             (long long)outputs, (long long)group);
+    return cleave_infer_fail(infer, error, "%lld kernel%s cannot be split into %lld group%s",
+                             (long long)outputs, CLEAVE_PLURAL(outputs), (long long)group,
+                             CLEAVE_PLURAL(group));
   }
   CLEAVE_TRY(relate_groups(infer, data, 1, weight, 1, group, error));
   CLEAVE_TRY(cleave_infer_same_dim(infer, weight, 0, output, 1, error));
@@ -173,8 +174,9 @@ cleave_status_t cleave_infer_conv_transpose(cleave_infer_t *infer, cleave_error_
   }
   cleave_dim_t channels = cleave_fact_dim(data, 1);
   if (cleave_dim_is_known(channels) && channels % group != 0) {
-    return cleave_infer_fail(infer, error, "%lld channels cannot be split into %lld groups",
-                             (long long)channels, (long long)group);
+    return cleave_infer_fail(infer, error, "%lld channel%s cannot be split into %lld group%s",
+                             (long long)channels, CLEAVE_PLURAL(channels), (long long)group,
+                             CLEAVE_PLURAL(group));
   }
   CLEAVE_TRY(cleave_infer_same_dim(infer, data, 1, weight, 0, error));
   CLEAVE_TRY(relate_groups(infer, output, 1, weight, 1, group, error));
@@ -189,8 +191,8 @@ cleave_status_t cleave_infer_conv_transpose(cleave_infer_t *infer, cleave_error_
   const int64_t *given = cleave_infer_int_list(infer, "output_shape", &given_count);
   bool is_given = given != NULL && given_count > 0;
   if (is_given && given_count != (uint32_t)rank - 2 && given_count != (uint32_t)rank) {
-    return cleave_infer_fail(infer, error, "output_shape has %u sizes for %d spatial axes", given_count,
-                             rank - 2);
+    return cleave_infer_fail(infer, error, "output_shape has %u size%s for %d spatial ax%s", given_count,
+                             CLEAVE_PLURAL(given_count), rank - 2, CLEAVE_BY_COUNT(rank - 2, "is", "es"));
   }
   for (int32_t axis = 0; axis < rank - 2; axis++) {
     cleave_dim_t size = is_given ? given[given_count - (uint32_t)(rank - 2) + (uint32_t)axis] : -1;
@@ -232,8 +234,8 @@ cleave_status_t cleave_infer_col2im(cleave_infer_t *infer, cleave_error_t *error
   cleave_dim_t block_size = block_rank >= 0 ? cleave_infer_product(infer, block, block_rank) : -1;
   cleave_dim_t columns = cleave_fact_dim(input, 1);
   if (cleave_dim_is_known(block_size) && cleave_dim_is_known(columns) && columns % block_size != 0) {
-    return cleave_infer_fail(infer, error, "%lld rows are not a multiple of a block of %lld",
-                             (long long)columns, (long long)block_size);
+    return cleave_infer_fail(infer, error, "%lld row%s: not a multiple of a block of %lld",
+                             (long long)columns, CLEAVE_PLURAL(columns), (long long)block_size);
   }
   return cleave_infer_set_dim(infer, output, 1, cleave_infer_divide(infer, columns, block_size), error);
 }

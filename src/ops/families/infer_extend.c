@@ -112,7 +112,8 @@ cleave_status_t cleave_infer_tile(cleave_infer_t *infer, cleave_error_t *error) 
     return CLEAVE_OK;
   }
   if (input->rank != rank) {
-    return cleave_infer_fail(infer, error, "expected %d repeats, found %d", input->rank, rank);
+    return cleave_infer_fail(infer, error, "expected %d repeat%s, found %d", input->rank,
+                             CLEAVE_PLURAL(input->rank), rank);
   }
   for (int32_t d = 0; d < rank; d++) {
     cleave_dim_t size = cleave_infer_multiply(infer, input->dims[d], repeats[d]);

@@ -202,8 +202,8 @@ cleave_status_t cleave_infer_tensor_scatter(cleave_infer_t *infer, cleave_error_
   int64_t room = cleave_fact_dim(cache, axis);
   int64_t rows = cleave_fact_dim(update, axis);
   if (cleave_dim_is_known(room) && cleave_dim_is_known(rows) && rows > room) {
-    return cleave_infer_fail(infer, error, "%lld rows do not fit into a cache of %lld", (long long)rows,
-                             (long long)room);
+    return cleave_infer_fail(infer, error, "%lld row%s cannot fit into a cache of %lld", (long long)rows,
+                             CLEAVE_PLURAL(rows), (long long)room);
   }
   return CLEAVE_OK;
 }

@@ -165,7 +165,8 @@ cleave_status_t cleave_infer_affine_grid(cleave_infer_t *infer, cleave_error_t *
     return CLEAVE_OK;
   }
   if (rank < 4 || rank > 5) {
-    return cleave_infer_fail(infer, error, "size has %d numbers, expected 4 or 5", rank);
+    return cleave_infer_fail(infer, error, "size has %d number%s, expected 4 or 5", rank,
+                             CLEAVE_PLURAL(rank));
   }
   CLEAVE_TRY(cleave_infer_set_dim(infer, theta, 0, dims[0], error));
   CLEAVE_TRY(cleave_infer_set_dim(infer, theta, 1, rank - 2, error));

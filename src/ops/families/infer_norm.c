@@ -19,7 +19,8 @@ cleave_status_t cleave_infer_same_axis(cleave_infer_t *infer, cleave_error_t *er
 cleave_status_t cleave_infer_batch_normalization(cleave_infer_t *infer, cleave_error_t *error) {
   bool is_training = infer->output_count > 3 || cleave_infer_int(infer, "training_mode", 0) != 0;
   if (!is_training && infer->output_count > 1) {
-    return cleave_infer_fail(infer, error, "%u outputs, but training_mode is 0", infer->output_count);
+    return cleave_infer_fail(infer, error, "%u output%s, but training_mode is 0", infer->output_count,
+                             CLEAVE_PLURAL(infer->output_count));
   }
   CLEAVE_TRY(cleave_infer_same_as_input(infer, error));
   CLEAVE_TRY(cleave_infer_check_rank(infer, cleave_infer_input(infer, 0), 1, CLEAVE_MAX_RANK, error));
@@ -44,8 +45,9 @@ cleave_status_t cleave_infer_channel_normalization(cleave_infer_t *infer, cleave
   int64_t groups = cleave_infer_int(infer, "num_groups", 1);
   cleave_dim_t channels = cleave_fact_dim(input, 1);
   if (groups < 1 || (cleave_dim_is_known(channels) && channels % groups != 0)) {
-    return cleave_infer_fail(infer, error, "%lld channels cannot be split into %lld groups",
-                             (long long)channels, (long long)groups);
+    return cleave_infer_fail(infer, error, "%lld channel%s cannot be split into %lld group%s",
+                             (long long)channels, CLEAVE_PLURAL(channels), (long long)groups,
+                             CLEAVE_PLURAL(groups));
   }
   CLEAVE_TRY(cleave_infer_same_as_input(infer, error));
   CLEAVE_TRY(cleave_infer_check_rank(infer, input, 3, CLEAVE_MAX_RANK, error));

@@ -11,7 +11,8 @@ cleave_status_t cleave_infer_pool(cleave_infer_t *infer, cleave_error_t *error) 
   CLEAVE_TRY(cleave_infer_same_dtype(infer, input, output, error));
   if (cleave_infer_int_list(infer, "kernel_shape", &kernel_rank) == NULL || kernel_rank == 0 ||
       kernel_rank > CLEAVE_MAX_RANK - 2) {
-    return cleave_infer_fail(infer, error, "kernel_shape has %u numbers", kernel_rank);
+    return cleave_infer_fail(infer, error, "kernel_shape has %u number%s", kernel_rank,
+                             CLEAVE_PLURAL(kernel_rank));
   }
   int32_t spatial_rank = (int32_t)kernel_rank;
   CLEAVE_TRY(cleave_infer_set_rank(infer, input, spatial_rank + 2, error));
@@ -104,7 +105,8 @@ cleave_status_t cleave_infer_max_roi_pool(cleave_infer_t *infer, cleave_error_t 
   uint32_t count = 0;
   const int64_t *shape = cleave_infer_int_list(infer, "pooled_shape", &count);
   if (shape == NULL || count != 2) {
-    return cleave_infer_fail(infer, error, "pooled_shape has %u sizes, expected 2", count);
+    return cleave_infer_fail(infer, error, "pooled_shape has %u size%s, expected 2", count,
+                             CLEAVE_PLURAL(count));
   }
   return roi_shapes(infer, 5, shape[0], shape[1], error);
 }

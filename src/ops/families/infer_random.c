@@ -85,8 +85,9 @@ cleave_status_t cleave_infer_gradient(cleave_infer_t *infer, cleave_error_t *err
   uint32_t count = xs != NULL ? xs->count : 0;
   uint32_t others = zs != NULL ? zs->count : 0;
   if (infer->output_count != count || infer->input_count != count + others) {
-    return cleave_infer_fail(infer, error, "%u inputs and %u outputs, expected %u and %u, by xs and zs",
-                             infer->input_count, infer->output_count, count + others, count);
+    return cleave_infer_fail(infer, error, "%u input%s and %u output%s, expected %u and %u, by xs and zs",
+                             infer->input_count, CLEAVE_PLURAL(infer->input_count), infer->output_count,
+                             CLEAVE_PLURAL(infer->output_count), count + others, count);
   }
   for (uint32_t k = 0; k < count; k++) {
     CLEAVE_TRY(
@@ -100,8 +101,9 @@ cleave_status_t cleave_infer_optimizer(cleave_infer_t *infer, cleave_error_t *er
   uint32_t tensors = infer->input_count >= 2 ? infer->input_count - 2 : 0;
   uint32_t n = tensors / (2 + state_groups);
   if (n == 0 || tensors != n * (2 + state_groups) || infer->output_count != n * (1 + state_groups)) {
-    return cleave_infer_fail(infer, error, "%u inputs and %u outputs do not fit together", infer->input_count,
-                             infer->output_count);
+    return cleave_infer_fail(infer, error, "%u input%s and %u output%s do not fit together",
+                             infer->input_count, CLEAVE_PLURAL(infer->input_count), infer->output_count,
+                             CLEAVE_PLURAL(infer->output_count));
   }
   CLEAVE_TRY(cleave_infer_set_dtype(infer, cleave_infer_input(infer, 1), CLEAVE_DTYPE_I64, error));
   for (uint32_t k = 0; k < n; k++) {

@@ -89,8 +89,8 @@ static cleave_status_t remaining_dim(const cleave_infer_t *infer, const cleave_f
     return CLEAVE_OK;
   }
   if (cleave_dim_is_known(total) && cleave_dim_is_known(others) && total % others != 0) {
-    return cleave_infer_fail(infer, error, "%lld elements cannot be split into rows of %lld",
-                             (long long)total, (long long)others);
+    return cleave_infer_fail(infer, error, "%lld element%s cannot be split into rows of %lld",
+                             (long long)total, CLEAVE_PLURAL(total), (long long)others);
   }
   *out_dim = cleave_infer_divide(infer, total, others);
   return CLEAVE_OK;
@@ -101,8 +101,8 @@ static cleave_status_t check_counts(const cleave_infer_t *infer, const cleave_fa
   int64_t before = cleave_fact_count(input);
   int64_t after = cleave_fact_count(output);
   if (before >= 0 && after >= 0 && before != after) {
-    return cleave_infer_fail(infer, error, "expected %lld elements, found a shape with %lld",
-                             (long long)before, (long long)after);
+    return cleave_infer_fail(infer, error, "expected %lld element%s, found a shape with %lld",
+                             (long long)before, CLEAVE_PLURAL(before), (long long)after);
   }
   return CLEAVE_OK;
 }

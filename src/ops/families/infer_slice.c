@@ -302,8 +302,8 @@ static cleave_status_t split_evenly(cleave_infer_t *infer, int32_t axis, cleave_
   int64_t parts = cleave_infer_int(infer, "num_outputs", infer->output_count);
   cleave_dim_t size = cleave_fact_dim(cleave_infer_input(infer, 0), axis);
   if (parts != (int64_t)infer->output_count) {
-    return cleave_infer_fail(infer, error, "num_outputs is %lld, but there are %u outputs", (long long)parts,
-                             infer->output_count);
+    return cleave_infer_fail(infer, error, "num_outputs is %lld, but there are %u output%s", (long long)parts,
+                             infer->output_count, CLEAVE_PLURAL(infer->output_count));
   }
   cleave_dim_t chunk = cleave_infer_divide_up(infer, size, parts);
   for (uint32_t k = 0; k < infer->output_count; k++) {

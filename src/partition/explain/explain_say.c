@@ -324,7 +324,8 @@ static void say_constant(const finder_t *finder, const fault_t *fault, words_t *
   if (tensor == NULL) {
     cleave_text_add(&words->found, "no constant");
   } else if (d->kind == CONSTRAINT_SCALAR) {
-    cleave_text_format(&words->found, "%lld elements", (long long)tensor->count);
+    cleave_text_format(&words->found, "%lld element%s", (long long)tensor->count,
+                       CLEAVE_PLURAL(tensor->count));
   } else if (tensor->count == 0 || tensor->dtype == CLEAVE_DTYPE_STRING) {
     cleave_text_add(&words->found, tensor->count == 0 ? "empty" : "a string");
   } else {

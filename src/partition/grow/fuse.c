@@ -104,9 +104,9 @@ static cleave_status_t match_at(fuser_t *fuser, uint32_t anchor, uint8_t blocked
   if (answer->limit || fuser->is_exhausted) {
     char label[128];
     CLEAVE_TRY(cleave_partitioner_note(partitioner, CLEAVE_PLAN_NOTE_LIMIT, anchor, fuser->rule_index, error,
-                                       "%s: the pattern was given up here after %zu steps",
+                                       "%s: the pattern was given up here after %zu step%s",
                                        cleave_partitioner_label(partitioner, anchor, label, sizeof label),
-                                       answer->steps));
+                                       answer->steps, CLEAVE_PLURAL(answer->steps)));
   }
   return CLEAVE_OK;
 }

@@ -298,9 +298,9 @@ cleave_status_t cleave_partitioner_review(cleave_partitioner_t *partitioner,
   *out_by_threshold = true;
   review->accept = count >= rule->min_nodes;
   if (!review->accept) {
-    (void)snprintf(review->reason.text, sizeof review->reason.text,
-                   "a %s of %u nodes is too small: min_nodes is %u",
-                   cleave_rule_grows_fusions(rule) ? "fusion" : "region", count, rule->min_nodes);
+    (void)snprintf(
+        review->reason.text, sizeof review->reason.text, "a %s of %u node%s is too small: min_nodes is %u",
+        cleave_rule_grows_fusions(rule) ? "fusion" : "region", count, CLEAVE_PLURAL(count), rule->min_nodes);
     return CLEAVE_OK;
   }
   if (!has_work(rule)) {

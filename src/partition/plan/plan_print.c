@@ -33,10 +33,6 @@ static void add_rule(const cleave_plan_rule_t *rule, cleave_text_t *text) {
   cleave_text_add(text, ")");
 }
 
-static const char *plural(uint32_t count) {
-  return count == 1 ? "" : "s";
-}
-
 static void add_values(const cleave_plan_t *plan, const char *title, const cleave_value_t *values,
                        uint32_t count, cleave_text_t *text) {
   cleave_text_show(text, "    %s", title);
@@ -109,7 +105,8 @@ static void add_region(const cleave_plan_t *plan, const cleave_plan_region_t *re
   cleave_text_add(text, "  ");
   add_name(text, region->name);
   cleave_text_show(text, " on %s: %u node%s, %u fusion%s, by ", region->backend, region->node_count,
-                   plural(region->node_count), region->fusion_count, plural(region->fusion_count));
+                   CLEAVE_PLURAL(region->node_count), region->fusion_count,
+                   CLEAVE_PLURAL(region->fusion_count));
   add_rule(&plan->rules[region->rule], text);
   add_stage(plan, region->nodes[0], text);
   cleave_text_add(text, "\n");
@@ -177,12 +174,12 @@ static cleave_status_t add_stages(const cleave_plan_t *plan, cleave_text_t *text
   for (uint32_t k = 0; k < plan->stage_count; k++) {
     const cleave_plan_stage_t *stage = &stages[k];
     cleave_text_show(text, "  stage %u: %u node%s, %u region%s, %.0f bytes of weights", (unsigned)k,
-                     (unsigned)stage->nodes, plural(stage->nodes), (unsigned)stage->regions,
-                     plural(stage->regions), stage->weight_bytes);
+                     (unsigned)stage->nodes, CLEAVE_PLURAL(stage->nodes), (unsigned)stage->regions,
+                     CLEAVE_PLURAL(stage->regions), stage->weight_bytes);
     if (k + 1 < plan->stage_count) {
       cleave_text_show(text,
                        stage->sent_bytes < 0.0 ? ", sends %u value%s" : ", sends %u value%s of %.0f bytes",
-                       (unsigned)stage->sent_values, plural(stage->sent_values), stage->sent_bytes);
+                       (unsigned)stage->sent_values, CLEAVE_PLURAL(stage->sent_values), stage->sent_bytes);
     }
     cleave_text_add(text, "\n");
   }
@@ -206,19 +203,20 @@ static void add_rule_line(const cleave_plan_t *plan, uint32_t number, cleave_tex
     }
   }
   if (cleave_rule_kind_changes_graph(rule.kind)) {
-    cleave_text_show(text, ": %u change%s from %u %s%s, %u refused\n", rule.matches, plural(rule.matches),
-                     rule.tries, rule.kind == CLEAVE_RULE_REWRITE ? "anchor" : "run", plural(rule.tries),
+    cleave_text_show(text, ": %u change%s from %u %s%s, %u refused\n", rule.matches,
+                     CLEAVE_PLURAL(rule.matches), rule.tries,
+                     rule.kind == CLEAVE_RULE_REWRITE ? "anchor" : "run", CLEAVE_PLURAL(rule.tries),
                      rule.refused);
     return;
   }
   if (rule.kind == CLEAVE_RULE_STAGE) {
-    cleave_text_show(text, ": %u stage%s\n", rule.matches, plural(rule.matches));
+    cleave_text_show(text, ": %u stage%s\n", rule.matches, CLEAVE_PLURAL(rule.matches));
     return;
   }
   bool is_fuse = rule.kind == CLEAVE_RULE_FUSE;
   cleave_text_show(text, " for %s: %u %s%s from %u %s%s, %u refused\n", rule.backend, rule.matches,
-                   is_fuse ? "fusion" : "region", plural(rule.matches), rule.tries,
-                   is_fuse ? "anchor" : "seed", plural(rule.tries), rule.refused);
+                   is_fuse ? "fusion" : "region", CLEAVE_PLURAL(rule.matches), rule.tries,
+                   is_fuse ? "anchor" : "seed", CLEAVE_PLURAL(rule.tries), rule.refused);
 }
 
 cleave_status_t cleave_plan_print_text(const cleave_plan_t *plan, cleave_text_t *text,
@@ -230,9 +228,9 @@ cleave_status_t cleave_plan_print_text(const cleave_plan_t *plan, cleave_text_t 
   cleave_text_add(text, "plan of '");
   add_name(text, cleave_strings_text(&plan->graph->strings, plan->graph->name));
   cleave_text_show(text, "' (%zu node%s, hash %016" PRIx64 "): %u region%s, %u fusion%s, %u node%s on cpu\n",
-                   plan->graph->live_node_count, plan->graph->live_node_count == 1 ? "" : "s",
-                   plan->graph_hash, plan->region_count, plural(plan->region_count), plan->fusion_count,
-                   plural(plan->fusion_count), left, plural(left));
+                   plan->graph->live_node_count, CLEAVE_PLURAL(plan->graph->live_node_count),
+                   plan->graph_hash, plan->region_count, CLEAVE_PLURAL(plan->region_count),
+                   plan->fusion_count, CLEAVE_PLURAL(plan->fusion_count), left, CLEAVE_PLURAL(left));
   if (plan->rule_count > 0) {
     cleave_text_add(text, "rules:\n");
   }

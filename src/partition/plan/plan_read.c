@@ -241,8 +241,8 @@ static cleave_status_t check_steps(cleave_json_reader_t *reader, uint32_t region
     total += step->region == CLEAVE_INDEX_NONE ? 1 : document->regions[step->region].node_count;
   }
   if (total != document->node_count) {
-    return cleave_reader_fail(reader, "the steps have %" PRIu64 " nodes, the graph %u", total,
-                              (unsigned)document->node_count);
+    return cleave_reader_fail(reader, "the steps have %" PRIu64 " node%s, the graph %u", total,
+                              CLEAVE_PLURAL(total), (unsigned)document->node_count);
   }
   uint8_t *seen = cleave_allocate_zeroed((size_t)document->node_count + 1, 1);
   CLEAVE_TRY_MEMORY(seen, reader->error);

@@ -76,8 +76,8 @@ static cleave_status_t explain_inputs(const cleave_plan_document_t *document, co
   cleave_document_input_t *inputs = NULL;
   cleave_status_t status = CLEAVE_OK;
   if (document->graph_input_count != graph->inputs.count) {
-    cleave_text_format(text, "it has %zu inputs, the plan %u", graph->inputs.count,
-                       (unsigned)document->graph_input_count);
+    cleave_text_format(text, "it has %zu input%s, the plan %u", graph->inputs.count,
+                       CLEAVE_PLURAL(graph->inputs.count), (unsigned)document->graph_input_count);
     return CLEAVE_OK;
   }
   CLEAVE_TRY_CLEANUP(cleave_document_inputs(graph, &arena, &inputs, error));
@@ -105,7 +105,8 @@ static cleave_status_t explain(const cleave_plan_document_t *document, const cle
   uint32_t both = document->node_count < live ? document->node_count : live;
   uint32_t at = find_difference(nodes, both, graph, order, false);
   if (document->node_count != live) {
-    cleave_text_format(text, "it has %u nodes, the plan %u", (unsigned)live, (unsigned)document->node_count);
+    cleave_text_format(text, "it has %u node%s, the plan %u", (unsigned)live, CLEAVE_PLURAL(live),
+                       (unsigned)document->node_count);
     if (at != CLEAVE_INDEX_NONE) {
       cleave_text_add(text, "; ");
     }

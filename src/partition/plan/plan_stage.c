@@ -165,8 +165,8 @@ static cleave_status_t map_ids(taking_t *taking, cleave_error_t *error) {
   }
   if (next != count || cleave_graph_node_bound(stage->graph) != count) {
     CLEAVE_TRY_CLEANUP(cleave_error_set(error, CLEAVE_ERROR_INTERNAL,
-                                        "stage %u has %u nodes in the plan, and %zu in its graph",
-                                        (unsigned)stage->number, (unsigned)next, count));
+                                        "stage %u has %u node%s in the plan, and %zu in its graph",
+                                        (unsigned)stage->number, (unsigned)next, CLEAVE_PLURAL(next), count));
   }
   for (uint32_t k = 0; k < stage->input_count; k++) {
     taking->inputs[stage->inputs[k].index] = k;

@@ -21,7 +21,7 @@ static void print_table(cleave_text_t *rows, const char *alignment, cleave_text_
 }
 
 static void add_count(cleave_text_t *text, uint32_t count, const char *what) {
-  cleave_text_show(text, "%u %s%s", (unsigned)count, what, count == 1 ? "" : "s");
+  cleave_text_show(text, "%u %s%s", (unsigned)count, what, CLEAVE_PLURAL(count));
 }
 
 static void print_graphs(const cleave_plan_diff_t *diff, cleave_text_t *text) {
@@ -191,7 +191,7 @@ static void print_nodes(const cleave_plan_diff_t *diff, cleave_text_t *text) {
   }
   print_table(&rows, "rllll", text);
   if (rest > 0) {
-    cleave_text_show(text, "  and %u more nodes\n", (unsigned)rest);
+    cleave_text_show(text, "  and %u more node%s\n", (unsigned)rest, CLEAVE_PLURAL(rest));
   }
 }
 

@@ -90,7 +90,7 @@ static void print_mismatches(const printer_t *printer, const cleave_graph_t *gra
 static void print_region(const printer_t *printer, uint32_t region) {
   const cleave_plan_region_t *entry = &printer->why->plan->regions[region];
   cleave_text_show(printer->text, "region '%s' of %u node%s on %s", entry->name, (unsigned)entry->node_count,
-                   entry->node_count == 1 ? "" : "s", entry->backend);
+                   CLEAVE_PLURAL(entry->node_count), entry->backend);
 }
 
 /* The live nodes with which the rule replaced what it took. */
@@ -125,8 +125,8 @@ static void print_missed(const printer_t *printer, const cleave_why_node_t *node
                          const cleave_verdict_t *verdict) {
   cleave_text_t *text = printer->text;
   const cleave_finding_t *finding = &verdict->finding;
-  cleave_text_show(text, "no match; %u of %u nodes from ", (unsigned)finding->matched,
-                   (unsigned)finding->total);
+  cleave_text_show(text, "no match; %u of %u node%s from ", (unsigned)finding->matched,
+                   (unsigned)finding->total, CLEAVE_PLURAL(finding->total));
   print_node(printer, verdict->graph, finding->anchor);
   if (verdict->winner != CLEAVE_INDEX_NONE) {
     cleave_text_add(text, ", before it was taken by ");
@@ -264,7 +264,8 @@ static void print_near_miss(const printer_t *printer, const cleave_why_rule_t *r
   cleave_text_t *text = printer->text;
   const cleave_finding_t *finding = &near_miss->finding;
   cleave_node_t place = finding->mismatches[0].node;
-  cleave_text_show(text, "    %u of %u nodes", (unsigned)finding->matched, (unsigned)finding->total);
+  cleave_text_show(text, "    %u of %u node%s", (unsigned)finding->matched, (unsigned)finding->total,
+                   CLEAVE_PLURAL(finding->total));
   if (near_miss->count > 1) {
     cleave_text_show(text, " x %u, first at ", (unsigned)near_miss->count);
   } else {
@@ -282,17 +283,17 @@ static void print_counts(const printer_t *printer, const cleave_why_rule_t *rule
   cleave_text_t *text = printer->text;
   const cleave_plan_rule_t *entry = &printer->why->plan->rules[rule->rule];
   if (entry->kind == CLEAVE_RULE_REGION) {
-    cleave_text_show(text, "%u region%s", (unsigned)entry->matches, entry->matches == 1 ? "" : "s");
+    cleave_text_show(text, "%u region%s", (unsigned)entry->matches, CLEAVE_PLURAL(entry->matches));
   } else if (entry->kind == CLEAVE_RULE_FUSE && rule->grows) {
-    cleave_text_show(text, "%u fusion%s", (unsigned)entry->matches, entry->matches == 1 ? "" : "s");
+    cleave_text_show(text, "%u fusion%s", (unsigned)entry->matches, CLEAVE_PLURAL(entry->matches));
   } else if (entry->kind == CLEAVE_RULE_STAGE) {
-    cleave_text_show(text, "%u stage%s", (unsigned)entry->matches, entry->matches == 1 ? "" : "s");
+    cleave_text_show(text, "%u stage%s", (unsigned)entry->matches, CLEAVE_PLURAL(entry->matches));
   } else if (entry->kind == CLEAVE_RULE_PASS) {
     cleave_text_add(text, "a function over the whole model");
   } else {
     cleave_text_show(text, "%u %s out of %u match%s", (unsigned)entry->matches,
                      entry->kind == CLEAVE_RULE_FUSE ? "fused" : "rewritten", (unsigned)rule->match_count,
-                     rule->match_count == 1 ? "" : "es");
+                     CLEAVE_BY_COUNT(rule->match_count, "", "es"));
   }
   if (entry->refused > 0) {
     cleave_text_show(text, ", %u refused", (unsigned)entry->refused);
@@ -308,14 +309,14 @@ static void print_counts(const printer_t *printer, const cleave_why_rule_t *rule
     near += rule->near_misses[k].is_taken ? 0 : rule->near_misses[k].count;
   }
   if (near > 0) {
-    cleave_text_show(text, ", %u near miss%s", (unsigned)near, near == 1 ? "" : "es");
+    cleave_text_show(text, ", %u near miss%s", (unsigned)near, CLEAVE_BY_COUNT(near, "", "es"));
   }
   for (uint32_t k = 0; near == 0 && k < rule->need_count; k++) {
     cleave_text_show(text, "%s%s", k == 0 ? ", the model has no " : ", no ", rule->needs[k]);
   }
   if (rule->limit_count > 0) {
     cleave_text_show(text, ", search given up at %u place%s", (unsigned)rule->limit_count,
-                     rule->limit_count == 1 ? "" : "s");
+                     CLEAVE_PLURAL(rule->limit_count));
   }
 }
 
@@ -352,7 +353,8 @@ static void print_refusals(const printer_t *printer, const cleave_why_refusal_t 
     cleave_text_show(text, refusal->reason[0] == '\0' ? "\n" : ": %s\n", refusal->reason);
   }
   if (shown < count) {
-    cleave_text_show(text, "  and %u more kinds of %s", (unsigned)(count - shown), what);
+    cleave_text_show(text, "  and %u more kind%s of %s", (unsigned)(count - shown),
+                     CLEAVE_PLURAL(count - shown), what);
     end_left_out(printer);
   }
 }
@@ -371,7 +373,8 @@ static void print_rule(const printer_t *printer, const cleave_why_rule_t *rule) 
     print_near_miss(printer, rule, &rule->near_misses[k]);
   }
   if (shown < rule->near_miss_count) {
-    cleave_text_show(text, "    and %u more kinds", (unsigned)(rule->near_miss_count - shown));
+    cleave_text_show(text, "    and %u more kind%s", (unsigned)(rule->near_miss_count - shown),
+                     CLEAVE_PLURAL(rule->near_miss_count - shown));
     end_left_out(printer);
   }
 }
@@ -403,7 +406,7 @@ static void print_summary_title(const printer_t *printer, uint32_t count) {
   } else if (far > 0) {
     cleave_text_format(printer->text,
                        "no near misses; %llu place%s less than half of a pattern (ask about a node there)\n",
-                       (unsigned long long)far, far == 1 ? " has" : "s have");
+                       (unsigned long long)far, CLEAVE_BY_COUNT(far, " has", "s have"));
   } else {
     cleave_text_add(printer->text, "no near misses\n");
   }
@@ -425,9 +428,10 @@ static cleave_status_t print_summary(const printer_t *printer, cleave_error_t *e
   for (uint32_t k = 0; k < why->rule_count; k++) {
     count += why->rules[k].near_miss_count;
   }
-  cleave_text_show(text, "%u nodes: %u in %u fusions, %u in %u regions, %u on cpu one by one\n",
-                   (unsigned)plan->graph->live_node_count, (unsigned)fused, (unsigned)plan->fusion_count,
-                   (unsigned)in_region, (unsigned)plan->region_count,
+  cleave_text_show(text, "%u node%s: %u in %u fusion%s, %u in %u region%s, %u on cpu one by one\n",
+                   (unsigned)plan->graph->live_node_count, CLEAVE_PLURAL(plan->graph->live_node_count),
+                   (unsigned)fused, (unsigned)plan->fusion_count, CLEAVE_PLURAL(plan->fusion_count),
+                   (unsigned)in_region, (unsigned)plan->region_count, CLEAVE_PLURAL(plan->region_count),
                    (unsigned)(plan->graph->live_node_count - in_region));
   for (uint32_t k = 0; k < why->rule_count; k++) {
     cleave_text_add(text, "  ");
@@ -455,7 +459,8 @@ static cleave_status_t print_summary(const printer_t *printer, cleave_error_t *e
     print_near_miss(printer, ranked[k].rule, ranked[k].near_miss);
   }
   if (count > why->limit) {
-    cleave_text_show(text, "  and %u more kinds", (unsigned)(count - why->limit));
+    cleave_text_show(text, "  and %u more kind%s", (unsigned)(count - why->limit),
+                     CLEAVE_PLURAL(count - why->limit));
     end_left_out(printer);
   }
   cleave_free(ranked);
@@ -472,7 +477,8 @@ cleave_status_t cleave_why_print_text(const cleave_why_t *why, cleave_text_t *te
     CLEAVE_TRY(print_why_node(&printer, &why->nodes[k], error));
   }
   if (why->nodes_left_out > 0) {
-    cleave_text_show(text, "\nand %u more nodes", (unsigned)why->nodes_left_out);
+    cleave_text_show(text, "\nand %u more node%s", (unsigned)why->nodes_left_out,
+                     CLEAVE_PLURAL(why->nodes_left_out));
     end_left_out(&printer);
   }
   for (uint32_t k = 0; k < why->rule_count && !why->is_summary; k++) {
@@ -483,7 +489,7 @@ cleave_status_t cleave_why_print_text(const cleave_why_t *why, cleave_text_t *te
     cleave_text_add(text, k + why->rule_count > 0 ? "\n" : "");
     print_gradient(&printer, &why->gradients[k]);
     cleave_text_format(text, "  %u node%s of the model\n", (unsigned)why->gradients[k].node_count,
-                       why->gradients[k].node_count == 1 ? "" : "s");
+                       CLEAVE_PLURAL(why->gradients[k].node_count));
   }
   return cleave_text_check(text, error);
 }

@@ -153,8 +153,9 @@ cleave_status_t cleave_editor_set_input(cleave_editor_t *editor, cleave_node_t n
   const cleave_op_t *op = cleave_node_op(graph, node);
   if (index >= cleave_node_input_count(graph, node)) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "operator '%s' has %u inputs here: there is no input %u", op->name,
-                            (unsigned)cleave_node_input_count(graph, node), (unsigned)index);
+                            "operator '%s' has %u input%s here: there is no input %u", op->name,
+                            (unsigned)cleave_node_input_count(graph, node),
+                            CLEAVE_PLURAL(cleave_node_input_count(graph, node)), (unsigned)index);
   }
   if (!cleave_value_exists(value)) {
     if (is_required(op, index)) {
@@ -189,8 +190,8 @@ cleave_status_t cleave_editor_set_output(cleave_editor_t *editor, uint32_t index
   CLEAVE_TRY(check_may_change(editor, error));
   if (index >= graph->outputs.count) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "the graph has %zu outputs: there is no output %u", graph->outputs.count,
-                            (unsigned)index);
+                            "the graph has %zu output%s: there is no output %u", graph->outputs.count,
+                            CLEAVE_PLURAL(graph->outputs.count), (unsigned)index);
   }
   if (!value_is_live(graph, value)) {
     return refuse(error, "value", value.index);

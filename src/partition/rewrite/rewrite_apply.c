@@ -46,8 +46,8 @@ static cleave_status_t resolve(cleave_rewriter_t *rewriter, cleave_substitute_t 
   const cleave_graph_t *graph = rewriter->editor->graph;
   size_t count = substitute->to.count;
   if (substitute->from.count != count) {
-    return cleave_error_set(error, CLEAVE_ERROR_INTERNAL, "a substitute of %zu values for %zu", count,
-                            substitute->from.count);
+    return cleave_error_set(error, CLEAVE_ERROR_INTERNAL, "a substitute of %zu value%s for %zu", count,
+                            CLEAVE_PLURAL(count), substitute->from.count);
   }
   for (size_t k = 0; k < count; k++) {
     cleave_value_t *from = &substitute->from.items[k];
@@ -55,9 +55,10 @@ static cleave_status_t resolve(cleave_rewriter_t *rewriter, cleave_substitute_t 
     if (!cleave_value_exists(*from)) {
       if (rewriter->outputs.count != 1) {
         return cleave_error_set(error, CLEAVE_ERROR_RULE,
-                                "the match has %zu values that are read outside: replace has to return a "
+                                "the match has %zu value%s that %s read outside: replace has to return a "
                                 "table, label = value",
-                                rewriter->outputs.count);
+                                rewriter->outputs.count, CLEAVE_PLURAL(rewriter->outputs.count),
+                                CLEAVE_BY_COUNT(rewriter->outputs.count, "is", "are"));
       }
       *from = rewriter->outputs.items[0];
     }

@@ -258,13 +258,15 @@ cleave_status_t cleave_rewrite_check_growth(cleave_rewriter_t *rewriter, const c
   char message[160];
   if (++loops->changes > loops->most_changes) {
     (void)snprintf(message, sizeof message,
-                   "does not terminate: %zu changes by rewrites in a graph that had %zu nodes",
-                   loops->changes, (loops->most_changes - CHANGES_FREE) / CHANGES_PER_NODE);
+                   "does not terminate: %zu change%s by rewrites in a graph that had %zu node%s",
+                   loops->changes, CLEAVE_PLURAL(loops->changes),
+                   (loops->most_changes - CHANGES_FREE) / CHANGES_PER_NODE,
+                   CLEAVE_PLURAL((loops->most_changes - CHANGES_FREE) / CHANGES_PER_NODE));
     return fail(run, message, error);
   }
   if (graph->live_node_count > loops->most_nodes) {
-    (void)snprintf(message, sizeof message, "does not terminate: the graph has grown to %zu nodes",
-                   graph->live_node_count);
+    (void)snprintf(message, sizeof message, "does not terminate: the graph has grown to %zu node%s",
+                   graph->live_node_count, CLEAVE_PLURAL(graph->live_node_count));
     return fail(run, message, error);
   }
   return CLEAVE_OK;

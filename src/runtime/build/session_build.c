@@ -60,8 +60,9 @@ static cleave_status_t note_nodes(cleave_build_t *build, const region_set_t *set
     (void)snprintf(note, sizeof note, "region '%s': its nodes run one by one on %s, not as a whole: %s",
                    region->name, label, reason);
   } else if (reason[0] == '\0') {
-    (void)snprintf(note, sizeof note, "region '%s': %u of its %u nodes run on cpu, not on %s: %s",
-                   region->name, (unsigned)moved, (unsigned)count, label, first);
+    (void)snprintf(note, sizeof note, "region '%s': %u of its %u node%s %s on cpu, not on %s: %s",
+                   region->name, (unsigned)moved, (unsigned)count, CLEAVE_PLURAL(count),
+                   CLEAVE_BY_COUNT(moved, "runs", "run"), label, first);
   } else if (moved == count) {
     (void)snprintf(note, sizeof note, "region '%s': its nodes run one by one on cpu, not on %s: %s",
                    region->name, label, reason);

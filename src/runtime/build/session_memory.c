@@ -399,8 +399,8 @@ static cleave_status_t allocate_host(cleave_session_t *session, cleave_error_t *
   session->output_memory = cleave_allocate_aligned(statistics->outputs_bytes);
   if (session->memory == NULL || session->output_memory == NULL) {
     return cleave_error_set(error, CLEAVE_ERROR_OUT_OF_MEMORY,
-                            "no memory left: a run needs %zu bytes, and %zu for its outputs", total,
-                            statistics->outputs_bytes);
+                            "no memory left: a run needs %zu byte%s, and %zu for its outputs", total,
+                            CLEAVE_PLURAL(total), statistics->outputs_bytes);
   }
   return CLEAVE_OK;
 }

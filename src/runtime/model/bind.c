@@ -179,8 +179,8 @@ static cleave_status_t bind(const cleave_graph_t *graph, const cleave_tensor_vie
                             cleave_graph_t **out_graph, cleave_error_t *error) {
   *out_graph = NULL;
   if (inputs != NULL && input_count != graph->inputs.count) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "%zu inputs are given, the model has %zu",
-                            input_count, graph->inputs.count);
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "%zu input%s given, the model has %zu",
+                            input_count, CLEAVE_PLURAL(input_count), graph->inputs.count);
   }
   for (size_t k = 0; inputs != NULL && k < graph->inputs.count; k++) {
     if (inputs[k] != NULL) {

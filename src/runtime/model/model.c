@@ -409,8 +409,9 @@ static cleave_status_t fill_port(const cleave_graph_t *graph, cleave_value_t val
 cleave_status_t cleave_model_input(const cleave_model_t *model, uint32_t index, cleave_port_t *out_port,
                                    cleave_error_t *error) {
   if (index >= cleave_model_input_count(model)) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "input %u: the model has %u inputs",
-                            (unsigned)index, (unsigned)cleave_model_input_count(model));
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "input %u: the model has %u input%s",
+                            (unsigned)index, (unsigned)cleave_model_input_count(model),
+                            CLEAVE_PLURAL(cleave_model_input_count(model)));
   }
   cleave_value_t value = model->graph->inputs.items[index];
   return fill_port(model->graph, value, cleave_value_name(model->graph, value), out_port, error);
@@ -419,8 +420,9 @@ cleave_status_t cleave_model_input(const cleave_model_t *model, uint32_t index, 
 cleave_status_t cleave_model_output(const cleave_model_t *model, uint32_t index, cleave_port_t *out_port,
                                     cleave_error_t *error) {
   if (index >= cleave_model_output_count(model)) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "output %u: the model has %u outputs",
-                            (unsigned)index, (unsigned)cleave_model_output_count(model));
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "output %u: the model has %u output%s",
+                            (unsigned)index, (unsigned)cleave_model_output_count(model),
+                            CLEAVE_PLURAL(cleave_model_output_count(model)));
   }
   return fill_port(model->graph, cleave_graph_output(model->graph, index), output_name(model, index),
                    out_port, error);
@@ -457,8 +459,9 @@ uint32_t cleave_plan_input_count(const cleave_plan_t *plan) {
 cleave_status_t cleave_plan_input(const cleave_plan_t *plan, uint32_t index, cleave_port_t *out_port,
                                   cleave_error_t *error) {
   if (index >= cleave_plan_input_count(plan)) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "input %u: the plan has %u inputs",
-                            (unsigned)index, (unsigned)cleave_plan_input_count(plan));
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "input %u: the plan has %u input%s",
+                            (unsigned)index, (unsigned)cleave_plan_input_count(plan),
+                            CLEAVE_PLURAL(cleave_plan_input_count(plan)));
   }
   cleave_value_t value = plan->graph->inputs.items[index];
   return fill_port(plan->graph, value, cleave_value_name(plan->graph, value), out_port, error);

@@ -51,8 +51,9 @@ cleave_status_t cleave_model_constant(const cleave_model_t *model, uint32_t inde
   const cleave_graph_t *graph = source_graph(model);
   const cleave_model_t *root = find_root(model);
   if (index >= root->constant_count) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "constant %u: the model has %u constants",
-                            (unsigned)index, (unsigned)root->constant_count);
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "constant %u: the model has %u constant%s",
+                            (unsigned)index, (unsigned)root->constant_count,
+                            CLEAVE_PLURAL(root->constant_count));
   }
   cleave_value_t value = {root->constants[index]};
   const cleave_port_t port = {.name = cleave_value_name(graph, value),

@@ -182,7 +182,7 @@ static bool build_key(const cleave_graph_t *graph, const cleave_partition_reques
     cleave_blob_key_add_line(key, "there is", cleave_registry_name(graph->context, k));
   }
   cleave_text_format(key, "region %016" PRIx64 ", %zu node%s\n", hash, graph->live_node_count,
-                     graph->live_node_count == 1 ? "" : "s");
+                     CLEAVE_PLURAL(graph->live_node_count));
   cleave_blob_key_add_digest(key, "graph", digest);
   return !key->failed;
 }

@@ -103,8 +103,9 @@ static cleave_status_t bind_many(const cleave_form_t *one, const cleave_form_sou
       own[d] = port.tensor.dims[d];
     }
     if (__builtin_mul_overflow(own[0], (int64_t)form->requests, &own[0])) {
-      CLEAVE_TRY_CLEANUP(cleave_error_set(error, CLEAVE_ERROR_LIMIT, "input '%s': %u requests are too large",
-                                          port.name, (unsigned)form->requests));
+      CLEAVE_TRY_CLEANUP(cleave_error_set(error, CLEAVE_ERROR_LIMIT, "input '%s': too large for %u request%s",
+                                          port.name, (unsigned)form->requests,
+                                          CLEAVE_PLURAL(form->requests)));
     }
     views[k] = port.tensor;
     views[k].dims = own;

@@ -18,8 +18,8 @@ static cleave_status_t allocate_joined(cleave_lane_t *lane, cleave_error_t *erro
     size_t bytes = 0;
     CLEAVE_TRY(cleave_model_input(largest->model, k, &port, error));
     if (!cleave_tensor_view_bytes(&port.tensor, &bytes)) {
-      return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "input '%s': %u requests are too large", port.name,
-                              (unsigned)largest->requests);
+      return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "input '%s': too large for %u request%s", port.name,
+                              (unsigned)largest->requests, CLEAVE_PLURAL(largest->requests));
     }
     lane->joined[k] = cleave_allocate_aligned(bytes == 0 ? 1 : bytes);
     CLEAVE_TRY_MEMORY(lane->joined[k], error);

@@ -38,12 +38,12 @@ static cleave_status_t read_session(const cleave_session_options_t *given, uint3
 
 static cleave_status_t check_options(const cleave_server_options_t *options, cleave_error_t *error) {
   if (options->sessions < 0 || options->sessions > MAX_LANES) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "%d sessions, expected 1 to %d",
-                            (int)options->sessions, MAX_LANES);
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "%d session%s, expected 1 to %d",
+                            (int)options->sessions, CLEAVE_PLURAL(options->sessions), MAX_LANES);
   }
   if (options->batch_limit < 0 || options->batch_limit > CLEAVE_MAX_BATCH) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "batches of %d requests, expected 1 to %d",
-                            (int)options->batch_limit, CLEAVE_MAX_BATCH);
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "batches of %d request%s, expected 1 to %d",
+                            (int)options->batch_limit, CLEAVE_PLURAL(options->batch_limit), CLEAVE_MAX_BATCH);
   }
   return CLEAVE_OK;
 }
@@ -52,8 +52,9 @@ static cleave_status_t start(cleave_server_t *server, cleave_error_t *error) {
   while (server->started < server->lane_count) {
     cleave_lane_t *lane = &server->lanes[server->started];
     if (pthread_create(&lane->thread, NULL, cleave_lane_serve, lane) != 0) {
-      return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "the system starts %u threads of %u",
-                              (unsigned)server->started, (unsigned)server->lane_count);
+      return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "the system starts %u thread%s of %u",
+                              (unsigned)server->started, CLEAVE_PLURAL(server->started),
+                              (unsigned)server->lane_count);
     }
     server->started++;
   }
@@ -184,8 +185,9 @@ cleave_status_t cleave_server_run(cleave_server_t *server, const cleave_tensor_v
   cleave_waiting_t waiting = {.inputs = inputs, .outputs = outputs, .error = error};
   if (input_count != cleave_model_input_count(model) || output_count != cleave_model_output_count(model)) {
     return cleave_error_set(
-        error, CLEAVE_ERROR_INVALID_ARGUMENT, "%zu inputs and %zu outputs, expected %u and %u", input_count,
-        output_count, (unsigned)cleave_model_input_count(model), (unsigned)cleave_model_output_count(model));
+        error, CLEAVE_ERROR_INVALID_ARGUMENT, "%zu input%s and %zu output%s, expected %u and %u", input_count,
+        CLEAVE_PLURAL(input_count), output_count, CLEAVE_PLURAL(output_count),
+        (unsigned)cleave_model_input_count(model), (unsigned)cleave_model_output_count(model));
   }
   CLEAVE_TRY(cleave_list_check("inputs", inputs, input_count, error));
   CLEAVE_TRY(cleave_list_check("outputs", outputs, output_count, error));

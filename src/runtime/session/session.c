@@ -58,8 +58,8 @@ static cleave_status_t find_fused_nodes(const cleave_graph_t *graph, const cleav
 static cleave_status_t set_workers(cleave_session_t *session, int32_t workers, cleave_error_t *error) {
   if (workers < 0 || workers > MAX_WORKERS) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "%d workers, expected 1 to %d, or 0 for as many as are of use", (int)workers,
-                            MAX_WORKERS);
+                            "%d worker%s, expected 1 to %d, or 0 for as many as are of use", (int)workers,
+                            CLEAVE_PLURAL(workers), MAX_WORKERS);
   }
   session->workers = (uint32_t)workers;
   return CLEAVE_OK;
@@ -74,7 +74,8 @@ static cleave_status_t set_options(cleave_session_t *session, cleave_context_t *
   int32_t threads = options.threads;
   if (threads < 0 || threads > MAX_THREADS) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "%d threads, expected 1 to %d, or 0 for all", (int)threads, MAX_THREADS);
+                            "%d thread%s, expected 1 to %d, or 0 for all", (int)threads,
+                            CLEAVE_PLURAL(threads), MAX_THREADS);
   }
   session->profile = options.profile;
   if (options.programs != NULL) {

@@ -234,8 +234,9 @@ cleave_status_t cleave_session_set_output(cleave_session_t *session, uint32_t in
                                           const cleave_tensor_view_t *tensor, cleave_request_t request,
                                           cleave_error_t *error) {
   if (index >= session->output_count) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "output %u: the model has %u outputs",
-                            (unsigned)index, (unsigned)session->output_count);
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "output %u: the model has %u output%s",
+                            (unsigned)index, (unsigned)session->output_count,
+                            CLEAVE_PLURAL(session->output_count));
   }
   const cleave_slot_t *slot = &session->slots.items[session->outputs[index].slot];
   bool adds = request == CLEAVE_REQUEST_ADD;
@@ -357,8 +358,9 @@ cleave_status_t cleave_session_finish_outputs(cleave_session_t *session, cleave_
 cleave_status_t cleave_session_output(const cleave_session_t *session, uint32_t index,
                                       cleave_tensor_view_t *out_tensor, cleave_error_t *error) {
   if (index >= session->output_count) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "output %u: the model has %u outputs",
-                            (unsigned)index, (unsigned)session->output_count);
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "output %u: the model has %u output%s",
+                            (unsigned)index, (unsigned)session->output_count,
+                            CLEAVE_PLURAL(session->output_count));
   }
   if (!session->has_run) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "output %u: no run has succeeded yet",

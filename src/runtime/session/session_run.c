@@ -36,8 +36,9 @@ static cleave_status_t fail_input_type(const cleave_session_t *session, uint32_t
 cleave_status_t cleave_session_set_input(cleave_session_t *session, uint32_t index,
                                          const cleave_tensor_view_t *tensor, cleave_error_t *error) {
   if (index >= session->input_count) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "input %u: the model has %u inputs",
-                            (unsigned)index, (unsigned)session->input_count);
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "input %u: the model has %u input%s",
+                            (unsigned)index, (unsigned)session->input_count,
+                            CLEAVE_PLURAL(session->input_count));
   }
   uint32_t slot_index = session->input_slots[index];
   cleave_slot_t *slot = &session->slots.items[slot_index];

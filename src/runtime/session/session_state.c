@@ -51,9 +51,10 @@ static cleave_status_t check(const cleave_session_t *session, uint32_t output, u
                              cleave_error_t *error) {
   if (input >= session->input_count || output >= session->output_count) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "output %u cannot feed input %u: the model has %u outputs and %u inputs",
+                            "output %u cannot feed input %u: the model has %u output%s and %u input%s",
                             (unsigned)output, (unsigned)input, (unsigned)session->output_count,
-                            (unsigned)session->input_count);
+                            CLEAVE_PLURAL(session->output_count), (unsigned)session->input_count,
+                            CLEAVE_PLURAL(session->input_count));
   }
   for (size_t k = 0; k < session->states.count; k++) {
     if (session->states.items[k].input == input || session->states.items[k].output == output) {

@@ -62,8 +62,8 @@ static uint32_t check_port(lua_State *state, int index, const cleave_graph_t *gr
     lua_Integer place = lua_tointeger(state, index);
     uint32_t count = cleave_node_input_count(graph, node);
     if (place < 1 || place > (lua_Integer)count) {
-      cleave_script_raise(state, "g.set_input: operator '%s' has %d inputs here: there is no input %d",
-                          op->name, (int)count, (int)place);
+      cleave_script_raise(state, "g.set_input: operator '%s' has %d input%s here: there is no input %d",
+                          op->name, (int)count, CLEAVE_PLURAL(count), (int)place);
     }
     return (uint32_t)place - 1;
   }
@@ -113,8 +113,8 @@ static uint32_t check_output(lua_State *state, int index, const cleave_graph_t *
   if (lua_isinteger(state, index)) {
     lua_Integer place = lua_tointeger(state, index);
     if (place < 1 || (lua_Unsigned)place > graph->outputs.count) {
-      cleave_script_raise(state, "g.set_output: the graph has %d outputs: there is no output %d",
-                          (int)graph->outputs.count, (int)place);
+      cleave_script_raise(state, "g.set_output: the graph has %d output%s: there is no output %d",
+                          (int)graph->outputs.count, CLEAVE_PLURAL(graph->outputs.count), (int)place);
     }
     return (uint32_t)place - 1;
   }

@@ -39,7 +39,8 @@ static int32_t check_shape(lua_State *state, int index, bool symbols, cleave_dim
   }
   size_t rank = lua_rawlen(state, index);
   if (rank > CLEAVE_MAX_RANK) {
-    cleave_script_raise(state, "a shape of %d dimensions, expected at most %d", (int)rank, CLEAVE_MAX_RANK);
+    cleave_script_raise(state, "a shape of %d dimension%s, expected at most %d", (int)rank,
+                        CLEAVE_PLURAL(rank), CLEAVE_MAX_RANK);
   }
   for (size_t k = 0; k < rank; k++) {
     lua_rawgeti(state, index, (lua_Integer)k + 1);
@@ -103,7 +104,8 @@ static const char *check_name(lua_State *state, int index) {
   size_t length = 0;
   const char *name = luaL_checklstring(state, index, &length);
   if (length > LONGEST_NAME) {
-    cleave_script_raise(state, "a name of %d bytes, expected at most %d", (int)length, (int)LONGEST_NAME);
+    cleave_script_raise(state, "a name of %d byte%s, expected at most %d", (int)length, CLEAVE_PLURAL(length),
+                        (int)LONGEST_NAME);
   }
   return name;
 }

@@ -41,8 +41,8 @@ static void read_positional(cleave_invocation_t *call) {
   const cleave_op_t *op = call->op;
   uint32_t given = (uint32_t)call->positional_count;
   if (given > op->input_count && !is_variadic(op->inputs, op->input_count)) {
-    cleave_script_raise(call->state, "%s: expected at most %d inputs, found %d", op->name,
-                        (int)op->input_count, call->positional_count);
+    cleave_script_raise(call->state, "%s: expected at most %d input%s, found %d", op->name,
+                        (int)op->input_count, CLEAVE_PLURAL(op->input_count), call->positional_count);
   }
   for (uint32_t k = 0; k < given; k++) {
     give_input(call, k, (int)k + 1);

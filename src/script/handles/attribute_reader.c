@@ -172,8 +172,8 @@ const cleave_attribute_t *cleave_script_read_attributes(lua_State *state, int in
     size_t length = 0;
     const char *name = copy_text(state, arena, -2, &length);
     if (length == 0 || length > LONGEST_NAME || strlen(name) != length) {
-      cleave_script_raise(state, "%s: a name of an attribute has %d bytes, expected 1 to %d and no zero",
-                          what, (int)length, LONGEST_NAME);
+      cleave_script_raise(state, "%s: a name of an attribute has %d byte%s, expected 1 to %d and no zero",
+                          what, (int)length, CLEAVE_PLURAL(length), LONGEST_NAME);
     }
     if (count == MAX_ATTRIBUTES) {
       cleave_script_raise(state, "%s: more than %d attributes", what, MAX_ATTRIBUTES);

@@ -86,8 +86,8 @@ static void push_element(lua_State *state, const cleave_tensor_t *tensor, int64_
 /* Pushes a tensor's elements as a flat list, or as a number for a scalar. */
 static void push_tensor(lua_State *state, const cleave_tensor_t *tensor) {
   if (tensor->count > LARGEST_READABLE) {
-    cleave_script_raise(state, "a constant of %lld elements, expected at most %d to read",
-                        (long long)tensor->count, (int)LARGEST_READABLE);
+    cleave_script_raise(state, "a constant of %lld element%s, expected at most %d to read",
+                        (long long)tensor->count, CLEAVE_PLURAL(tensor->count), (int)LARGEST_READABLE);
     return;
   }
   if (tensor->rank == 0) {

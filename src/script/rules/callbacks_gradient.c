@@ -46,8 +46,8 @@ static void run_apply(lua_State *state, void *context) {
   }
   for (; count > (int)call->input_count; count--) {
     if (lua_toboolean(state, count)) {
-      cleave_script_raise(state, "result %d is a gradient, but the node has %d inputs", count,
-                          (int)call->input_count);
+      cleave_script_raise(state, "result %d is a gradient, but the node has %d input%s", count,
+                          (int)call->input_count, CLEAVE_PLURAL(call->input_count));
     }
   }
   luaL_checkstack(state, 16, NULL);

@@ -275,8 +275,8 @@ static cleave_status_t print_nearest(const cleave_rule_list_t *list, const cleav
   if (rule != NULL && rule->near_miss_count > 0) {
     const cleave_finding_t *finding = &rule->near_misses[0].finding;
     char label[128];
-    cleave_text_show(report, "  nearest: %u of %u nodes at %s\n", (unsigned)finding->matched,
-                     (unsigned)finding->total,
+    cleave_text_show(report, "  nearest: %u of %u node%s at %s\n", (unsigned)finding->matched,
+                     (unsigned)finding->total, CLEAVE_PLURAL(finding->total),
                      cleave_node_label(rule->near_misses[0].graph, finding->anchor, label, sizeof label));
     for (uint32_t k = 0; k < finding->mismatch_count && k < MAX_LINES; k++) {
       const cleave_mismatch_t *mismatch = &finding->mismatches[k];
@@ -380,7 +380,7 @@ static cleave_status_t explain_rule(const cleave_rule_list_t *list, const cleave
     return CLEAVE_OK;
   }
   cleave_text_show(report, "  it began at %u %s, and none led to a match\n", (unsigned)rule->tries,
-                   rule->tries == 1 ? "node" : "nodes");
+                   CLEAVE_BY_COUNT(rule->tries, "node", "nodes"));
   print_graph(plan->graph, report);
   return CLEAVE_OK;
 }

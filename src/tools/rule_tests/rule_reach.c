@@ -148,7 +148,7 @@ static cleave_status_t warn_of_models(const reach_search_t *search, const cleave
   const cleave_declared_rule_t *rule = reach->rule;
   cleave_arena_t *arena = &search->check->arena;
   size_t count = search->options->model_count;
-  const char *models = count == 1 ? "model" : "models";
+  const char *models = CLEAVE_BY_COUNT(count, "model", "models");
   const char *code = "never-matches";
   const char *message = NULL;
   if (reach->model_refused > 0) {

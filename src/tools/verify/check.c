@@ -132,8 +132,9 @@ void cleave_check_explain(const char *name, const cleave_tensor_view_t *actual,
     cleave_shape_print(NULL, expected->rank, expected->dims, text);
     return;
   }
-  cleave_text_show(text, "output '%s': %" PRId64 " of %" PRId64 " values differ, first at ", name,
-                   difference->mismatches, expected->count);
+  cleave_text_show(text, "output '%s': %" PRId64 " of %" PRId64 " value%s %s, first at ", name,
+                   difference->mismatches, expected->count, CLEAVE_PLURAL(expected->count),
+                   CLEAVE_BY_COUNT(difference->mismatches, "differs", "differ"));
   print_index(expected, difference->first, text);
   if (expected->dtype == CLEAVE_DTYPE_STRING) {
     cleave_text_show(text, ": found '%.80s', expected '%.80s'",

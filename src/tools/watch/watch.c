@@ -145,8 +145,8 @@ static cleave_status_t make_session(cleave_rules_watch_t *watch, version_t *vers
   uint32_t needed = cleave_plan_input_count(version->plan);
   if (needed > watch->input_count) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "the rules give the model %u inputs, there is data for %zu", (unsigned)needed,
-                            watch->input_count);
+                            "the rules give the model %u input%s, there is data for %zu", (unsigned)needed,
+                            CLEAVE_PLURAL(needed), watch->input_count);
   }
   CLEAVE_TRY(cleave_session_create(watch->model, version->plan, watch->inputs, needed, &watch->session,
                                    &version->session, error));

@@ -206,7 +206,7 @@ if [ -d "$corpus/test_relu" ]; then
   mkdir -p many
   cp "$corpus"/test_relu/test_data_set_0/* many
   cp many/input_0.pb many/input_1.pb
-  check "data of more inputs" 1 "--data: found 'many/input_1.pb', but the model has 1 inputs" \
+  check "data of more inputs" 1 "--data: found 'many/input_1.pb', but the model has 1 input" \
     "$program" run "$corpus/test_relu/model.onnx" --data many --repeat 1
   mkdir -p bad/test_relu/test_data_set_0
   cp "$corpus/test_relu/model.onnx" bad/test_relu/

@@ -33,7 +33,7 @@ also "and the other" '^  %dead = Tanh(%half)'
 check "they stay in JSON" 0 '"dead_removed": 0' "$program" inspect net.lua --json --keep-dead
 also "with what they are" '"%dead = Tanh(%half) : float32\[2, 3\]"'
 check "rules do not see them" 0 '1 region, 0 fusions, 0 nodes on cpu$' "$program" partition net.lua --rules rules.lua
-check "rules see them" 0 '^4 nodes: .* 1 nodes on cpu one by one' "$program" partition net.lua --rules rules.lua --keep-dead -o kept.json
+check "rules see them" 0 '^4 nodes: .* 1 node on cpu one by one' "$program" partition net.lua --rules rules.lua --keep-dead -o kept.json
 also "no backend is asked about what nothing reads" '^  dead: cpu: nothing reads what it makes$\|^  dead: nothing reads what it makes$'
 check "a rewrite leaves them alone" 0 "rewrite 'tanh' (rules.lua:2): matches, but refused" \
   "$program" why net.lua --rules rules.lua --keep-dead --node dead

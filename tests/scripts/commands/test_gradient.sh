@@ -136,7 +136,7 @@ check "an error in a rule" 1 "rule.lua:1: gradient 'Tanh': .*has no input 'y'" \
 check "an unknown operator" 1 "operator 'Tahn' is unknown (did you mean 'Tan'?)" rule 'gradient "Tahn" { false }'
 check "no function" 1 "expected one function(g, node, dy), or false for an operator without a gradient, found 3" \
   rule 'gradient "Tanh" { 3 }'
-check "too few parameters" 1 'the function has 1 parameters, expected (g, node, dy)' rule 'gradient "Tanh" { function(g) end }'
+check "too few parameters" 1 'the function has 1 parameter, expected (g, node, dy)' rule 'gradient "Tanh" { function(g) end }'
 check "two rules for one operator" 1 "gradient 'Tanh' is defined twice" rule 'gradient "Tanh" { false }, gradient "Tanh" { false }'
 check "other results than values" 1 "result 1 is a number, expected the gradient of input 1" \
   rule 'gradient "Tanh" { function(g, node, dy) return 1 end }'

@@ -93,9 +93,9 @@ check "saves the plan of one size" 0 written "$program" partition tiny.lua --set
 check "replays it for that size without being told" 0 'then median' "$program" run tiny.lua --set open=1 --plan three.json --repeat 1
 also "says whose size it is" 'sizes: N = 3 by the plan$'
 check "replays it for another size" 0 'all outputs match' "$program" run tiny.lua --set open=1 --plan three.json --shape N=5 --verify --repeat 1
-also "with its regions" '1 fusions, 1 regions, 1 nodes on cpu one by one'
+also "with its regions" '1 fusion, 1 region, 1 node on cpu one by one'
 check "saves the plan of what is taken" 0 'sizes: N = 1 taken' "$program" partition tiny.lua --set open=1 --rules rules.lua -o one.json
-check "replays that for another size" 0 '1 fusions, 1 regions' "$program" run tiny.lua --set open=1 --plan one.json --shape x=7x4 --repeat 1
+check "replays that for another size" 0 '1 fusion, 1 region' "$program" run tiny.lua --set open=1 --plan one.json --shape x=7x4 --repeat 1
 check "refuses another size where the model has one" 1 "input 'x' is float32\[2, 4\], the plan was made for float32\[3, 4\]" \
   "$program" run tiny.lua --plan three.json
 
@@ -234,7 +234,7 @@ await "says what is wrong from the start" 'error: edited.lua:1: the file returns
 await "waits for the file" 'waiting for a rule file to be saved; Ctrl-C ends'
 cat rules.lua >edited.lua
 await "runs once the file is good" 'watching edited.lua; Ctrl-C ends'
-await "reports as ever" '4 nodes: 1 fusions, 1 regions'
+await "reports as ever" '4 nodes: 1 fusion, 1 region'
 kill -INT "$watcher"
 if wait "$watcher"; then pass; else fail "a watch that has waited does not end well: $?"; fi
 echo 'return 5' >edited.lua

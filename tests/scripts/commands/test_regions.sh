@@ -27,31 +27,31 @@ LUA
 
 check "regions are written" 0 "2 regions written to a" "$program" partition tiny.lua --rules rules.lua --regions a
 check "a weight is beside its region" 0 "" test -s a/island_0.1.npy
-check "a region runs on its own plan" 0 "1 fusions, 1 regions, 0 nodes on cpu" "$program" run a/island_0.json --verify
+check "a region runs on its own plan" 0 "1 fusion, 1 region, 0 nodes on cpu" "$program" run a/island_0.json --verify
 check "what it computes is what cpu computes" 0 "all outputs match" "$program" run a/island_0.json --verify
 check "another backend" 1 "backend 'npu' is unknown" "$program" run a/island_0.json --backend npu
 check "a region is inspected" 0 "MatMul" "$program" inspect a/island_0.json
 check "a region is verified" 0 "2 distinct fusions, regions and rewrites: 2 match" "$program" verify a/island_0.json
-check "rules run over a region" 0 "1 fusions, 1 regions, 0 nodes on cpu" "$program" partition a/island_0.json --rules rules.lua -o p.json
-check "a plan goes with a region" 0 "1 fusions" "$program" run a/island_0.json --plan p.json
+check "rules run over a region" 0 "1 fusion, 1 region, 0 nodes on cpu" "$program" partition a/island_0.json --rules rules.lua -o p.json
+check "a plan goes with a region" 0 "1 fusion" "$program" run a/island_0.json --plan p.json
 for region in a/*.json; do
-  check "$region again" 0 "1 regions written to again" "$program" partition "$region" --regions again
+  check "$region again" 0 "1 region written to again" "$program" partition "$region" --regions again
 done
 check "the same bytes" 0 "" diff -r a again
 
 check "constants inline" 0 "2 regions" "$program" partition tiny.lua --rules rules.lua --regions inline --constants inline
 check "no file beside" 1 "" test -e inline/island_0.1.npy
-check "inline again" 0 "1 regions written to inline2" "$program" partition inline/island_0.json --regions inline2 --constants inline
+check "inline again" 0 "1 region written to inline2" "$program" partition inline/island_0.json --regions inline2 --constants inline
 check "the same bytes inline" 0 "" cmp inline/island_0.json inline2/island_0.json
 check "types alone" 0 "2 regions" "$program" partition tiny.lua --rules rules.lua --regions types --constants types
-check "types run" 0 "1 fusions" "$program" run types/island_0.json --verify
+check "types run" 0 "1 fusion" "$program" run types/island_0.json --verify
 check "constants are one of three" 2 "expected inline, files or types, found 'all'" \
   "$program" partition tiny.lua --rules rules.lua --regions b --constants all
 check "open sizes" 0 "2 regions" "$program" partition tiny.lua --set open=true --shape 'N=?' --rules rules.lua --regions open
 check "open sizes have names" 0 '"shape":\["N",40\]' cat open/island_0.json
-check "open sizes again" 0 "1 regions written to open2" "$program" partition open/island_0.json --shape 'N=?' --regions open2
+check "open sizes again" 0 "1 region written to open2" "$program" partition open/island_0.json --shape 'N=?' --regions open2
 check "open sizes are the same bytes" 0 "" cmp open/island_0.json open2/island_0.json
-check "open sizes run when given" 0 "1 fusions" "$program" run open/island_0.json --shape x=3x40 --verify
+check "open sizes run when given" 0 "1 fusion" "$program" run open/island_0.json --shape x=3x40 --verify
 
 sed 's/island_0.1.npy/..\/a\/island_0.1.npy/' a/island_0.json >a/outside.json
 check "files elsewhere are not read" 1 "values\[1\]: file '../a/island_0.1.npy' is not beside the text" \

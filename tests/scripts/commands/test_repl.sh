@@ -58,7 +58,7 @@ n.inputs.w.shape
 n.inputs
 n.attrs
 n.users[1].op
-g.nodes' "graph 'net' of 3 nodes, 1 inputs, 1 outputs
+g.nodes' "graph 'net' of 3 nodes, 1 input, 1 output
 Conv 'first' #0 : float32[1, 8, 4, 4]
 { 8, 8, 1, 1 }
 1  %x : float32[1, 8, 4, 4], an input

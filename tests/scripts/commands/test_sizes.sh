@@ -24,12 +24,12 @@ sed 's/1e6/3e6/' big.lua >bigger.lua
 # One policy for every command.
 taken='sizes: N = 1 taken; --shape N=SIZE sets it, N=? leaves it open'
 check "partition" 0 "$taken" "$program" partition open.lua --rules big.lua -o plan.json
-also "partition makes a region" '2 nodes: 0 fusions, 1 regions, 0 nodes on cpu one by one'
+also "partition makes a region" '2 nodes: 0 fusions, 1 region, 0 nodes on cpu one by one'
 check "partition prints" 0 "$taken" "$program" partition open.lua --rules big.lua
 check "run" 0 "$taken" "$program" run open.lua --rules big.lua --repeat 1
-also "run makes the same" '2 nodes: 0 fusions, 1 regions, 0 nodes on cpu one by one'
+also "run makes the same" '2 nodes: 0 fusions, 1 region, 0 nodes on cpu one by one'
 check "run of the plan" 0 'sizes: N = 1 by the plan' "$program" run open.lua --plan plan.json --repeat 1
-also "the plan is the same" '2 nodes: 0 fusions, 1 regions, 0 nodes on cpu one by one'
+also "the plan is the same" '2 nodes: 0 fusions, 1 region, 0 nodes on cpu one by one'
 check "why" 0 "$taken" "$program" why open.lua --rules big.lua --node op:Relu
 check "inspect" 0 "$taken" "$program" inspect open.lua
 also "inspect counts" '2.00 M FLOPs'
@@ -54,7 +54,7 @@ done
 
 # By name, by input, and left open.
 check "by the name of the size" 0 'sizes: N = 2 given$' "$program" partition open.lua --rules bigger.lua --shape N=2 -o x.json
-also "the size counts" '1 regions'
+also "the size counts" '1 region'
 check "by the input" 0 'sizes: N = 2 given$' "$program" run open.lua --shape x=2x1000 --repeat 1
 check "too small" 0 '0 regions' "$program" partition open.lua --rules bigger.lua -o x.json
 check "left open" 0 'sizes: N = ? left open$' "$program" partition open.lua --rules big.lua --shape 'N=?'
@@ -148,7 +148,7 @@ printf '\010\010\072\151\012\016\012\001\167\012\001\167\022\001\164\042\003\101
 printf '\010\010\072\151\012\016\012\001\167\012\001\167\022\001\164\042\003\101\144\144\012\016\012\001\170\012\001\164\022\001\171\042\003\115\165\154\022\001\147\052\021\010\002\020\001\102\001\167\112\010\000\000\200\077\000\000\000\100\132\017\012\001\170\022\012\012\010\010\001\022\004\012\002\010\002\132\017\012\001\167\022\012\012\010\010\001\022\004\012\002\010\002\142\017\012\001\171\022\012\012\010\010\001\022\004\012\002\010\003\102\004\012\000\020\015' >wrong.onnx
 printf '\000\000\200\077\000\000\000\100' | npy row.npy '2,'
 check "a default is a constant" 0 '^  Mul  *1 ' "$program" inspect default.onnx
-also "and folded" '1 nodes after folding'
+also "and folded" '1 node after folding'
 check "a default is no input" 0 'then median' "$program" run default.onnx --input x=row.npy --repeat 1
 check "a default can be given" 0 '2 nodes: ' "$program" run default.onnx --input w=row.npy --input x=row.npy --repeat 1 --verify
 check "a newer opset" 1 'newer.onnx: opset 99 of ai.onnx is newer than 24, the newest that is known' "$program" inspect newer.onnx

@@ -68,14 +68,14 @@ fails="--load $libraries/libfails.so --rules fails.lua"
   check "a failing rewrite is kept" 1 'saved: taken/off_0$' "$program" verify net.lua --rules off.lua --save taken
   check "what it took runs again" 0 'all outputs match against taken/off_0' "$program" run taken/off_0/before.onnx --data taken/off_0
   check "what took its place does not match" 1 'differ against taken/off_0' "$program" run taken/off_0/after.onnx --data taken/off_0
-  check "nothing more than that" 0 ' 1 nodes after folding' "$program" inspect taken/off_0/after.onnx
+  check "nothing more than that" 0 ' 1 node after folding' "$program" inspect taken/off_0/after.onnx
   check "quarantine" 0 "quarantined: wrong.lua:1: 'relus'" "$program" verify net.lua $wrong --quarantine
   check "verify as JSON" 1 '"verdict": "DIFFERS"' "$program" verify net.lua $wrong --json
   check "verify needs rules" 2 'expected --rules FILE' "$program" verify net.lua
   check "nothing is broken" 0 '^nothing is broken' "$program" bisect net.lua $good
-  check "the culprit" 1 '^1 of 2 applications break the values, by wrong.lua:1 region .relus.: alone it makes' "$program" bisect net.lua $wrong --threshold 0.1
+  check "the culprit" 1 '^1 of 2 applications breaks the values, by wrong.lua:1 region .relus.: alone it makes' "$program" bisect net.lua $wrong --threshold 0.1
   check "nothing is slow" 0 '^no application of a rule makes the model slower' "$program" bisect net.lua $good --metric ms --threshold 1000
-  check "a rewrite is named with its line" 1 '^1 of 1 applications break the values, by off.lua:2 rewrite .off.: alone it' \
+  check "a rewrite is named with its line" 1 '^1 of 1 application breaks the values, by off.lua:2 rewrite .off.: alone it' \
     "$program" bisect net.lua --rules off.lua
   check "in JSON, too" 1 '"file": "off.lua"' "$program" bisect net.lua --rules off.lua --json
   also "with the line" '"line": 2'

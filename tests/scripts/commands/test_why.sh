@@ -93,7 +93,7 @@ check "a node by number" 0 "Relu 'b.act', number 4" "$program" why net.lua --rul
 check "a fused node" 0 "fused, Conv 'a.conv', Relu 'a.act', MaxPool 'a.pool'" "$program" why net.lua --rules rules.lua --node a.act
 check "lost to another rule" 0 "matches, but lost to fuse 'trio'" "$program" why net.lua --rules rules.lua --node a.act --rule pair
 check "nodes of an operator" 0 "and 3 more nodes" "$program" why net.lua --rules rules.lua --node op:Conv --limit 1
-check "the whole model" 0 "^12 nodes: 3 in 1 fusions" "$program" why net.lua --rules rules.lua
+check "the whole model" 0 "^12 nodes: 3 in 1 fusion" "$program" why net.lua --rules rules.lua
 check "refusals of a rule" 0 "refused by where x 2, first at Relu 'b.act' (Relu, MaxPool): never today" "$program" why net.lua --rules rules.lua --rule pair
 check "losses of a rule" 0 "lost to fuse 'trio' (rules.lua:3) at Relu 'a.act' (Relu, MaxPool)" "$program" why net.lua --rules rules.lua --rule pair
 check "an edit that would be refused" 0 "but that match would be refused by where: never today" "$program" why net.lua --rules rules.lua --rule pair
@@ -162,7 +162,7 @@ rewrite 'powers' (steps_rules.lua:7): 0 rewritten out of 0 matches, 1 near miss
         at a constant 'constant_1'
         steps_rules.lua:8: product.inputs[2] > 8
         try: constant()
-    and 1 more kinds (--limit)
+    and 1 more kind (--limit)
 TEXT
 expect "a near miss on what a rewrite made" 0 wanted "$program" why steps.lua --rules steps_rules.lua --rule powers --limit 2
 cat >wanted <<'TEXT'
@@ -237,7 +237,7 @@ LUA
 cat >wanted <<'TEXT'
 fuse 'pair' (many_rules.lua:2): 0 fused out of 8 matches, 8 refused
   refused by where x 4, first at Relu 'r1' (Relu, Exp): not 'r1'
-  and 1 more kinds of refusals (--limit)
+  and 1 more kind of refusals (--limit)
 TEXT
 expect "refusals of one structure are one line" 0 wanted "$program" why many.lua --rules many_rules.lua --rule pair --limit 1
 

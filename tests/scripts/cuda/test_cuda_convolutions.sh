@@ -63,7 +63,7 @@ steps() {
   steps_count=$2
   shift 2
   check "$steps_name" 0 'all outputs match' verified "$@"
-  also "nothing is left" ' 1 regions, 0 nodes on cpu one by one'
+  also "nothing is left" ' 1 region, 0 nodes on cpu one by one'
   made=$(awk '/^time per fusion/ { on = 1 } on && $2 == "cuda" { n += $3 } END { print n + 0 }' "$out")
   if [ "$made" -eq "$steps_count" ]; then
     pass

@@ -28,7 +28,7 @@ verified() {
   "$program" run back.onnx --rules "$rules" --verify --repeat 3 "$@"
 }
 check "forward and backward" 0 'all outputs match' verified
-also "in one region, with nothing left" ' 1 regions, 0 nodes on cpu one by one'
+also "in one region, with nothing left" ' 1 region, 0 nodes on cpu one by one'
 for op in ConvGradWeight ConvTranspose MaxPoolGrad AveragePoolGrad BatchNormalizationGrad; do
   check "$op is on the GPU" 0 "^    $op " "$program" partition back.onnx --rules "$rules"
 done
@@ -48,7 +48,7 @@ for call in cudnnGetConvolutionBackwardDataAlgorithm_v7 cudnnGetConvolutionBackw
   cudnnSetPoolingNdDescriptor; do
   check "no algorithm from $call" 0 'all outputs match' \
     env "CLEAVE_CUDA_FAIL=$call=1" "$program" run back.onnx --rules "$rules" --verify --repeat 2
-  also "nothing is left to cpu" ' 1 regions, 0 nodes on cpu one by one'
+  also "nothing is left to cpu" ' 1 region, 0 nodes on cpu one by one'
 done
 CLEAVE_CUDA_PATH=$3/tests/cuda/alone
 check "without cuBLASLt and cuDNN" 0 'all outputs match' verified

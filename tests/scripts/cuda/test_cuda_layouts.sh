@@ -56,7 +56,7 @@ turned() {
 }
 for model in chain mixed; do
   check "$model: channels last" 0 'all outputs match' verified "$model" --option cuda.channels_last=1
-  also "in one region, with nothing left" ' 1 regions, 0 nodes on cpu one by one'
+  also "in one region, with nothing left" ' 1 region, 0 nodes on cpu one by one'
   check "$model: channels first" 0 'all outputs match' verified "$model" --option cuda.channels_last=0
   check "$model: without graphs" 0 'all outputs match' verified "$model" --option cuda.channels_last=1 --option cuda.graphs=0
   check "$model: tf32" 0 'all outputs match' verified "$model" --set precision=tf32 --rtol 0.01 --atol 0.01

@@ -41,7 +41,7 @@ try() {
   "$program" run "$folder/model.lua" --load "$library" --rules "$folder/rules.lua" --verify --json >"$folder/out" 2>&1 ||
     { echo "$language: does not run:"; cat "$folder/out"; exit 1; }
   "$program" run "$folder/model.lua" --load "$library" --rules "$folder/rules.lua" --verify >"$folder/out" 2>&1
-  grep -q 'all outputs match' "$folder/out" && grep -q '1 regions, 0 nodes on cpu' "$folder/out" ||
+  grep -q 'all outputs match' "$folder/out" && grep -q '1 region, 0 nodes on cpu' "$folder/out" ||
     { echo "$language: computes something else:"; cat "$folder/out"; exit 1; }
   count=$((count + 1))
 }

@@ -97,10 +97,10 @@ local y = g.Relu(g.Conv(x, g.weight({ 32, 16, 3, 3 }), { kernel_shape = { 3, 3 }
 g.output("y", g.Conv(y, g.weight({ 24, 32, 1, 1 })))
 LUA
     conv="$program run conv.lua --rules onednn --repeat 1 --threads 1 --verify"
-    check "weights are packed" 0 '(0 of 1 programs from weights)' $conv --cache weights
-    check "and mapped by the next process" 0 '(1 of 1 programs from weights)' $conv --cache weights
+    check "weights are packed" 0 '(0 of 1 program from weights)' $conv --cache weights
+    check "and mapped by the next process" 0 '(1 of 1 program from weights)' $conv --cache weights
     also "with the same values" 'all outputs match'
-    check "another instruction set packs again" 0 '(0 of 1 programs from weights)' \
+    check "another instruction set packs again" 0 '(0 of 1 program from weights)' \
       env DNNL_MAX_CPU_ISA=SSE41 $conv --cache weights
     also "with the right values" 'all outputs match'
     for file in weights/*.blob; do
@@ -121,26 +121,26 @@ LUA
     "$program" partition conv.lua --rules onednn -o conv.onnx >/dev/null
     sleep 2.5
     plan="$program run conv.onnx --rules onednn --repeat 1 --threads 1 --verify"
-    check "rules run once" 0 '(0 of 1 programs from plans)' $plan --cache plans
-    check "and their plan is kept" 0 '(the plan and 1 of 1 programs from plans)' $plan --cache plans
+    check "rules run once" 0 '(0 of 1 program from plans)' $plan --cache plans
+    check "and their plan is kept" 0 '(the plan and 1 of 1 program from plans)' $plan --cache plans
     also "with the same values" 'all outputs match'
     also "and the same report" 'product .*fuse on onednn'
     check "as JSON" 0 '"plan_loaded": true' $plan --cache plans --json
     check "a plan in the list" 0 '/plans: 1 compiled region, 1 plan, ' "$program" cache --cache plans
     check "in JSON too" 0 '"plans": \[$' "$program" cache --cache plans --json
-    check "statistics are of rules that run" 0 '(1 of 1 programs from plans)' $plan --cache plans --rule-stats
-    check "another setting runs them" 0 ' (1 of 1 programs from plans)' $plan --cache plans --set precision=float32
-    check "another instruction set runs them" 0 ' (0 of 1 programs from plans)' env DNNL_MAX_CPU_ISA=SSE41 $plan --cache plans
+    check "statistics are of rules that run" 0 '(1 of 1 program from plans)' $plan --cache plans --rule-stats
+    check "another setting runs them" 0 ' (1 of 1 program from plans)' $plan --cache plans --set precision=float32
+    check "another instruction set runs them" 0 ' (0 of 1 program from plans)' env DNNL_MAX_CPU_ISA=SSE41 $plan --cache plans
     mkdir own
     cp -R "$2/rules/." own
-    check "files of people run" 0 ' ([01] of 1 programs from plans)' "$program" run conv.onnx \
+    check "files of people run" 0 ' ([01] of 1 program from plans)' "$program" run conv.onnx \
       --rules own/onednn.lua --repeat 1 --threads 1 --cache plans
     for file in plans/*.plan; do
       printf 'X' | dd of="$file" bs=1 seek=2000 conv=notrunc 2>/dev/null
     done
     check "a damaged one is not used" 0 'plan: not used: its content was changed after it was written; the rules run' $plan --cache plans --log warning
-    also "and the rules run" ' (1 of 1 programs from plans)'
-    check "which puts it right" 0 '(the plan and 1 of 1 programs from plans)' $plan --cache plans
+    also "and the rules run" ' (1 of 1 program from plans)'
+    check "which puts it right" 0 '(the plan and 1 of 1 program from plans)' $plan --cache plans
     check "cleared" 0 '0 compiled regions, 0 B' "$program" cache --cache plans --clear
     expect "with the plans" "" "$(ls -A plans)"
     cat >half.lua <<'LUA'

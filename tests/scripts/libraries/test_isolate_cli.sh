@@ -160,7 +160,7 @@ g.output("y", g.Neg(g.Log(g.Exp(g.input("x", "float32", { 4 })))))
 LUA
 # shellcheck disable=SC2086
 {
-  check "an operator" 0 "1 nodes on cpu one by one" "$program" run twice_well.lua $twice
+  check "an operator" 0 "1 node on cpu one by one" "$program" run twice_well.lua $twice
   refuse "an operator that crashes in infer" \
     "library 'bad_operators' crashed (segmentation fault at 0x10) while inferring types of operator 'bad.op.Twice'" \
     "$program" run twice_infer.lua $twice

@@ -65,7 +65,7 @@ for model in model.lua open.lua; do
 done
 for model in resnet50 mobilenet_v2 unet; do
   same "$model" "$source/examples/models/$model.lua" --set size=32 --rules mirror --configure mirror.guard=1
-  also "$model" " 1 regions, 0 nodes on cpu one by one"
+  also "$model" " 1 region, 0 nodes on cpu one by one"
 done
 if "$program" backends | grep -q '^ *onednn '; then
   check "beside oneDNN" 0 "all outputs match" "$program" run model.lua --load "$library" --rules onednn --rules mirror \

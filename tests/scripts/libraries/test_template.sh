@@ -40,7 +40,7 @@ for expected in "npu " "libnpu.so" "2 passed, 0 failed" "all outputs match"; do
   grep -q -e "$expected" "$folder/out" || { echo "expected '$expected' in"; cat "$folder/out"; exit 1; }
 done
 "$program" run "$folder/model.lua" --load "$folder/npu/libnpu.so" --rules "$folder/npu/relu_add.lua" >"$folder/out"
-grep -q '^ *everything .*region on npu' "$folder/out" && grep -q '1 regions, 1 nodes on cpu' "$folder/out" ||
+grep -q '^ *everything .*region on npu' "$folder/out" && grep -q '1 region, 1 node on cpu' "$folder/out" ||
   { echo "expected all but Tanh in one region on npu:"; cat "$folder/out"; exit 1; }
 "$program" verify "$folder/model.lua" --load "$folder/npu/libnpu.so" --rules "$folder/npu/relu_add.lua" >"$folder/out" ||
   { cat "$folder/out"; exit 1; }

@@ -112,7 +112,7 @@ also "says why" "constant float32 matrices only"
 for model in mobilenet_v2 resnet50; do
   check "$model" 0 "all outputs match" "$program" run "$source/examples/models/$model.lua" --set size=64 \
     --set classes=10 --load "$library" --rules "$rules/xnnpack.lua" --verify --repeat 1 --threads 1
-  also "$model" " 1 regions, 0 nodes on cpu one by one"
+  also "$model" " 1 region, 0 nodes on cpu one by one"
 done
 check "regions of mobilenet_v2" 0 "island" "$program" verify "$source/examples/models/mobilenet_v2.lua" \
   --set size=32 --set classes=10 --load "$library" --rules "$rules/xnnpack.lua" --rounds 1 --threads 1

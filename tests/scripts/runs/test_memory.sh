@@ -40,7 +40,7 @@ check "a worker in 150000 KiB" 0 'isolated: process [0-9]' short 150000 "$progra
 # The plain loops against the products of another backend, and against OpenBLAS's.
 if "$program" backends | grep -q '^ *onednn '; then
   check "onednn against plain loops" 0 'all outputs match' short 300000 "$program" run "$folder/product.lua" --backend onednn --verify --log warning
-  also "on onednn" '1 regions, 0 nodes on cpu'
+  also "on onednn" '1 region, 0 nodes on cpu'
   also "the products of cpu" 'OpenBLAS needs'
 fi
 

@@ -21,9 +21,9 @@ tuned() {
 
 check "a region is tuned" 0 "region 'everything_0': tuned for 2 threads: " tuned --verify --output "y=$folder/first.npy"
 also "its results are right" 'all outputs match'
-also "it was compiled" '0 of 1 programs from'
+also "it was compiled" '0 of 1 program from'
 grep 'tuned for' "$out" >"$folder/first"
-check "a later process does not measure" 0 '1 of 1 programs from' tuned --output "y=$folder/second.npy"
+check "a later process does not measure" 0 '1 of 1 program from' tuned --output "y=$folder/second.npy"
 grep 'tuned for' "$out" >"$folder/second"
 check "it says the same" 0 '' cmp "$folder/first" "$folder/second"
 check "its results are the same to the bit" 0 '' cmp "$folder/first.npy" "$folder/second.npy"

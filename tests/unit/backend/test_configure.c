@@ -85,7 +85,7 @@ UNIT_TEST(answers_that_make_no_sense_are_the_librarys_failure) {
   } CASES[] = {
       {"no key", "backend 'blobs': answer 0 has no key"},
       {"no value", "backend 'blobs': answer 0 has no value"},
-      {"no array", "backend 'blobs': it says it has 1 answers, and gives none"},
+      {"no array", "backend 'blobs': it says it has 1 answer, and gives none"},
       {"many", "backend 'blobs': it says it has 4294967295 answers, expected at most 4096"},
       {"long", "backend 'blobs': answer 0 is longer than 1 MiB"},
   };

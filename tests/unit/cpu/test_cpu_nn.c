@@ -65,7 +65,7 @@ CPU_TEST(convolves_point_by_point) {
 
 CPU_TEST(refuses_convolutions_that_do_not_fit) {
   op_case_fails(&cpu, "Conv", "f32[1,3,2,2] -2 0 -2 3 -2 0 3 0 3 3 2 2; f32[2,2,1,1] -1 -1 2 3", "",
-                "f32[1,2,2,2] 0", CLEAVE_ERROR_SHAPE, "3 channels in 1 groups do not fit weights [2, 2]");
+                "f32[1,2,2,2] 0", CLEAVE_ERROR_SHAPE, "3 channels in 1 group cannot have weights [2, 2]");
   op_case_fails(&cpu, "Conv", "f32[1,3,2,2] -2 0 -2 3 -2 0 3 0 3 3 2 2; f32[2,3,1,1] 1 1 2 -1 3 3", "",
                 "f32[1,2,3,2] 0", CLEAVE_ERROR_SHAPE, "output has 3 elements on spatial axis 0, expected 2");
   op_case_fails(&cpu, "Conv",
@@ -277,7 +277,7 @@ CPU_TEST(sums_products_by_equation) {
                       "i32[2,2] -11 -11 -1 12");
   op_case_fails(&cpu, "Einsum", "f32[2,3] 3 -1 3 -2 3 1; f32[3,2] -2 -3 -1 2 -2 0", "equation='ij->ij'",
                 "f32[2,3] 3 -1 3 -2 3 1", CLEAVE_ERROR_UNSUPPORTED,
-                "equation 'ij->ij' has 1 terms for 2 operands");
+                "equation 'ij->ij' has 1 term for 2 operands");
   op_case_fails(&cpu, "Einsum", "f32[2,3] 3 -1 3 -2 3 1", "equation='i.j->ij'", "f32[2,3] 3 -1 3 -2 3 1",
                 CLEAVE_ERROR_UNSUPPORTED, "is malformed");
   op_case_fails(&cpu, "Einsum", "f32[2,3] 3 -1 3 -2 3 1", "equation='ij->ijk'", "f32[2,3] 3 -1 3 -2 3 1",
@@ -346,7 +346,7 @@ CPU_TEST(normalises_instances_and_groups) {
   op_case_fails(&cpu, "GroupNormalization",
                 "f32[1,4,3] -2 3 -1 -2 -2 -3 -1 -3 0 3 3 3; f32[4] 1 2 3 4; f32[4] 0 1 0 -1", "num_groups=3",
                 "f32[1,4,3] -2 3 -1 -2 -2 -3 -1 -3 0 3 3 3", CLEAVE_ERROR_SHAPE,
-                "4 channels do not divide into 3 groups");
+                "4 channels cannot be divided into 3 groups");
   op_case_with_shapes(&cpu, "LpNormalization", "f32[2,2] 3 4 0 0", "",
                       "f32[2,2] 0.600000024 0.800000012 0 0");
   op_case_with_shapes(&cpu, "LpNormalization", "f32[2,2] 3 nan inf 1", "", "f32[2,2] nan nan nan 0");

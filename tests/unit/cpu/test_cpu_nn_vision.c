@@ -152,13 +152,13 @@ CPU_TEST(pools_regions) {
                       "pooled_shape=[1,2]", "f32[1,1,1,2] 10 11");
   op_case_fails(&cpu, "RoiAlign",
                 "f32[1,1,4,4] 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; f32[1,4] 0 0 3 3; i64[1] 1", "",
-                "f32[1,1,1,1] 0", CLEAVE_ERROR_SHAPE, "batch index 1 is outside of 1 images");
+                "f32[1,1,1,1] 0", CLEAVE_ERROR_SHAPE, "batch index 1 is outside of 1 image");
   op_case_fails(&cpu, "RoiAlign",
                 "f32[1,1,4,4] 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; f32[1,4] 0 0 1e+09 1e+09; i64[1] 0", "",
                 "f32[1,1,1,1] 0", CLEAVE_ERROR_LIMIT, "region 0 is too large");
   op_case_fails(&cpu, "MaxRoiPool", "f32[1,1,4,4] 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; f32[1,5] -1 0 0 1 1",
                 "pooled_shape=[1,1]", "f32[1,1,1,1] 0", CLEAVE_ERROR_SHAPE,
-                "batch index -1 is outside of 1 images");
+                "batch index -1 is outside of 1 image");
 }
 
 CPU_TEST(keeps_the_best_boxes) {

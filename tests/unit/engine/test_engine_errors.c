@@ -194,7 +194,7 @@ UNIT_TEST(wrong_operations_are_refused_by_name) {
       {{OP, .run = engine_case_add_one, .start = start_nothing},
        "operation 'op': expected either `run` or `start`, found both"},
       {{OP, .run = engine_case_add_one, .device = 1},
-       "operation 'op': expected one of 1 devices, found number 1"},
+       "operation 'op': expected one of 1 device, found number 1"},
       {{OP, .run = engine_case_add_one, .reads = &foreign, .read_count = 1},
        "operation 'op': variable 0 to read: expected a variable of this engine, found one of another"},
       {{OP, .run = engine_case_add_one, .writes = &none, .write_count = 1},

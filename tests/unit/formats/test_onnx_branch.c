@@ -229,7 +229,7 @@ UNIT_TEST(refuses_branches_that_do_not_fit) {
   onnx_node(&b, "If", "c", "y z");
   put_branch(&b, "then_branch", "Relu", "x");
   onnx_end_node(&b);
-  onnx_refused(&b, CLEAVE_ERROR_FORMAT, "model: node 'y': 'then_branch' has 1 outputs, expected 2");
+  onnx_refused(&b, CLEAVE_ERROR_FORMAT, "model: node 'y': 'then_branch' has 1 output, expected 2");
   put_condition(&b, "N 1 3");
   onnx_node(&b, "If", "c", "y");
   put_branch(&b, "else_branch", "Relu", "x");

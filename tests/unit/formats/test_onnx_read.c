@@ -458,7 +458,7 @@ UNIT_TEST(refuses_calls_with_too_many_inputs) {
   onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
   call(&b, "f", "x x", "y");
   onnx_refused(&b, CLEAVE_ERROR_FORMAT,
-               "model: node 'y': function 'f' has 1 inputs and 1 outputs, found 2 and 1");
+               "model: node 'y': function 'f' has 1 input and 1 output, found 2 and 1");
 }
 
 UNIT_SUITE("onnx_read")

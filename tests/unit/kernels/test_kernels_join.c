@@ -304,11 +304,9 @@ UNIT_TEST(loads_of_several_inputs_as_text) {
   check_refused("%0 = load in0 in2 along 1", "line 6: expected the next input, found 'in2'");
   check_refused("%0 = load in0 in1", "line 6: expected 'along', found ''");
   check_refused("%0 = load in0 in1 along", "line 6: expected an axis, found ''");
-  check_refused("%0 = load in0 in1 along 2",
-                "line 6: 2 inputs from 0 on, along axis 2, are no load of several");
-  check_refused("%0 = load in0 along 1", "line 6: 1 inputs from 0 on, along axis 1, are no load of several");
-  check_refused("%0 = load in3 in4 along 1",
-                "line 6: 2 inputs from 3 on, along axis 1, are no load of several");
+  check_refused("%0 = load in0 in1 along 2", "line 6: 2 inputs from 0 on, along axis 2: no load of several");
+  check_refused("%0 = load in0 along 1", "line 6: 1 input from 0 on, along axis 1: no load of several");
+  check_refused("%0 = load in3 in4 along 1", "line 6: 2 inputs from 3 on, along axis 1: no load of several");
   check_refused("%0 = load in1 in2 along 1", "line 6: input 2 is f16, expected f32 as input 1");
   check_refused("in4 f32 [0 1]\n%0 = load in3 in4 along 0", "line 7: input 3 is repeated along axis 0");
   check_refused("%0 = load in1\n%1 = load in0 in1 along 0", "line 7: input 1 is a part of another load");

@@ -169,7 +169,7 @@ UNIT_TEST(a_tuned_region_computes_what_it_computes_otherwise) {
       ck_assert_double_eq_tol((double)found[k], (double)expected[k], 1e-3);
     }
     char begin[64];
-    (void)snprintf(begin, sizeof(begin), "tuned for %d threads: ", (int)threads);
+    (void)snprintf(begin, sizeof(begin), "tuned for %d thread%s: ", (int)threads, threads == 1 ? "" : "s");
     const char *note = trial.onednn.backend->info(tuned)->note;
     ck_assert_ptr_nonnull(note);
     ck_assert_msg(strncmp(note, begin, strlen(begin)) == 0, "%s", note);

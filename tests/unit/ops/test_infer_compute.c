@@ -94,7 +94,7 @@ UNIT_TEST(convolutions_follow_their_windows) {
       {"DeformConv", "f32[1,3,9,9] f32[8,3,3,3] f32[1,18,?,?]", "", "f32[1,8,7,7]",
        "f32[1,3,9,9] f32[8,3,3,3] f32[1,18,7,7]"},
       {"Col2Im", "f32[1,5,5] i64(5,5) i64(1,5)", "", "f32[1,1,5,5]", NULL},
-      {"Col2Im", "f32[1,6,5] i64(5,5) i64(1,5)", "", "!6 rows are not a multiple of a block of 5", NULL},
+      {"Col2Im", "f32[1,6,5] i64(5,5) i64(1,5)", "", "!6 rows: not a multiple of a block of 5", NULL},
   };
   INFER_CASES(cases);
 }

@@ -128,7 +128,7 @@ UNIT_TEST(gathers_and_scatters_combine_shapes) {
       {"ScatterND", "f32[4,5,6] i64[2,4] f32[2]", "", "!index tuples of 4", NULL},
       {"TensorScatter", "f32[N,4,C,8] ?[?,?,1,?] ?[?]", "", "f32[N,4,C,8]",
        "f32[N,4,C,8] f32[N,4,1,8] i64[N]"},
-      {"TensorScatter", "f32[2,4,3] f32[2,5,3]", "", "!5 rows do not fit into a cache of 4", NULL},
+      {"TensorScatter", "f32[2,4,3] f32[2,5,3]", "", "!5 rows cannot fit into a cache of 4", NULL},
       {"TensorScatter", "f32[2,4,3] f32[2,1,3]", "axis=0", "!axis 0 is the batch", NULL},
       {"Transpose", "f32[N,T,12,64]", "perm=0,2,1,3", "f32[N,12,T,64]", NULL},
       {"Transpose", "f32[2,3,4]", "", "f32[4,3,2]", NULL},

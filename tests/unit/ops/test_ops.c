@@ -145,13 +145,13 @@ static void check_fails(const char *op, const char *inputs, const char *attribut
 }
 
 UNIT_TEST(checks_refuse_what_the_schema_does_not_allow) {
-  check_fails("Relu", "f32[1] f32[1]", "", 1, "node 'Relu#0': Relu has at most 1 inputs, found 2");
+  check_fails("Relu", "f32[1] f32[1]", "", 1, "node 'Relu#0': Relu has at most 1 input, found 2");
   check_fails("Conv", "f32[1,3,8,8]", "", 1, "node 'Conv#0': Conv needs 2 inputs ('W'), found 1");
   check_fails("Conv", "f32[1,3,8,8] -", "", 1, "node 'Conv#0': input 1 ('W') of Conv is left out");
   check_fails("Conv", "f32[1,3,8,8] f32[4,3,3,3]", "stride=2", 1,
               "node 'Conv#0': Conv has no attribute 'stride' (did you mean 'strides'?)");
   check_fails("Concat", "f32[1,3,8,8]", "", 1, "node 'Concat#0': Concat needs the attribute 'axis'");
-  check_fails("Relu", "f32[1]", "", 2, "node 'Relu#0': Relu has at most 1 outputs, found 2");
+  check_fails("Relu", "f32[1]", "", 2, "node 'Relu#0': Relu has at most 1 output, found 2");
 }
 
 UNIT_TEST(checks_refuse_attributes_of_another_kind) {

@@ -274,9 +274,9 @@ UNIT_TEST(steps_that_cannot_be_are_refused) {
   ck_assert_str_eq(perform(STEP("set_input", "\"node\":0,\"input\":0,\"value\":null")),
                    "change 0: operator 'Relu': input 'X' cannot be left out");
   ck_assert_str_eq(perform(STEP("set_input", "\"node\":0,\"input\":9,\"value\":0")),
-                   "change 0: operator 'Relu' has 1 inputs here: there is no input 9");
+                   "change 0: operator 'Relu' has 1 input here: there is no input 9");
   ck_assert_str_eq(perform(STEP("set_output", "\"output\":4,\"value\":0")),
-                   "change 0: the graph has 1 outputs: there is no output 4");
+                   "change 0: the graph has 1 output: there is no output 4");
   ck_assert_str_eq(perform(STEP("set_attribute", "\"node\":0")),
                    "change 0: set_attribute: expected one attribute");
   ck_assert_str_eq(perform(STEP("replace_uses", "\"from\":1,\"value\":0,\"since\":0")),

@@ -69,7 +69,7 @@ UNIT_TEST(thresholds_refuse_fusions) {
   cleave_plan_t *plan = run_one("a = Exp(x); b = Sin(a); m = Softmax(b); c = Exp(m); -> c", &rule, NULL);
   ck_assert_str_eq(plan_case_regions(plan), "{[a b]}");
   ck_assert_str_eq(plan_case_notes(plan, CLEAVE_PLAN_NOTE_THRESHOLD),
-                   "c: a fusion of 1 nodes is too small: min_nodes is 2\n");
+                   "c: a fusion of 1 node is too small: min_nodes is 2\n");
   ck_assert_uint_eq(plan->rules[0].refused, 1);
 }
 

@@ -188,7 +188,7 @@ UNIT_TEST(thresholds_hold_for_what_review_leaves) {
   expect(RULE("min_nodes = 2, review = function(sub) local kept = {}\n"
               "for _, node in ipairs(sub.nodes) do if node.op ~= 'Add' then kept[#kept + 1] = node end end\n"
               "return kept end"),
-         "cpu{a b c}", "d: dropped by review\ne: a region of 1 nodes is too small: min_nodes is 2\n");
+         "cpu{a b c}", "d: dropped by review\ne: a region of 1 node is too small: min_nodes is 2\n");
 }
 
 UNIT_TEST(what_review_drops_goes_to_later_rules) {

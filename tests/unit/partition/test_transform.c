@@ -297,11 +297,11 @@ UNIT_TEST(a_step_that_fails_changes_nothing) {
              CLEAVE_ERROR_INVALID_ARGUMENT,
              "reading value 'b' here would close a cycle: it depends on the node that is to read it");
   unit_fails(cleave_editor_set_input(&editor, plan_case_node(graph, "a"), 1, a, e),
-             CLEAVE_ERROR_INVALID_ARGUMENT, "operator 'Relu' has 1 inputs here: there is no input 1");
+             CLEAVE_ERROR_INVALID_ARGUMENT, "operator 'Relu' has 1 input here: there is no input 1");
   unit_fails(cleave_editor_remove_node(&editor, plan_case_node(graph, "a"), e), CLEAVE_ERROR_INVALID_ARGUMENT,
              "node 'a' cannot be removed: 'b' reads it");
   unit_fails(cleave_editor_set_output(&editor, 1, a, e), CLEAVE_ERROR_INVALID_ARGUMENT,
-             "the graph has 1 outputs: there is no output 1");
+             "the graph has 1 output: there is no output 1");
   unit_fails(cleave_editor_replace_uses(&editor, wrong, a, e), CLEAVE_ERROR_INVALID_ARGUMENT,
              "value 8 does not exist");
   unit_fails(cleave_editor_remove_node(&editor, (cleave_node_t){99}, e), CLEAVE_ERROR_INVALID_ARGUMENT,

@@ -190,7 +190,7 @@ UNIT_TEST(thresholds_that_refuse_a_neighbour_are_its_reason) {
   cleave_boundary_report_t *report = report_on(sized(DIAMOND), &rule, 1, NULL);
   ck_assert_str_eq(describe(report),
                    "g_0 out e: ops: not in 'ops'\n"
-                   "g_0 out s: threshold: a region of 1 nodes is too small: min_nodes is 2\n");
+                   "g_0 out s: threshold: a region of 1 node is too small: min_nodes is 2\n");
   ck_assert_str_eq(describe_what_ifs(report),
                    "Cos: 1 outside, 0 merged, 1 regions, 32 bytes\n"
                    "Add: 1 outside, 0 merged, 1 regions, 0 bytes\n");

@@ -122,7 +122,7 @@ UNIT_TEST(a_model_tells_its_inputs_and_outputs) {
   ck_assert_uint_eq(cleave_model_find_input(model, "nope"), CLEAVE_INDEX_NONE);
   ck_assert_uint_eq(cleave_model_find_output(model, "sum"), 1);
   unit_fails(cleave_model_input(model, 1, &port, e), CLEAVE_ERROR_INVALID_ARGUMENT,
-             "input 1: the model has 1 inputs");
+             "input 1: the model has 1 input");
   unit_fails(cleave_model_output(model, 2, &port, e), CLEAVE_ERROR_INVALID_ARGUMENT,
              "output 2: the model has 2 outputs");
   cleave_model_release(cleave_model_retain(model));

@@ -260,7 +260,7 @@ UNIT_TEST(requests_of_the_wrong_shape_are_refused) {
   unit_fails(cleave_server_run(server, inputs, 1, outputs, 1, e), CLEAVE_ERROR_INVALID_ARGUMENT,
              "output 'y': expected a dense tensor with data in host memory");
   unit_fails(cleave_server_run(server, inputs, 0, outputs, 1, e), CLEAVE_ERROR_INVALID_ARGUMENT,
-             "0 inputs and 1 outputs, expected 1 and 1");
+             "0 inputs and 1 output, expected 1 and 1");
   inputs[0] = NULL;
   unit_fails(cleave_server_run(server, inputs, 1, outputs, 1, e), CLEAVE_ERROR_INVALID_ARGUMENT,
              "input 'x' is not given");

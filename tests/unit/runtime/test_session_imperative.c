@@ -128,8 +128,9 @@ UNIT_TEST(nodes_that_the_backend_does_not_run_alone_go_to_cpu) {
   cleave_session_destroy(c.session);
   c.session = NULL;
   device_case_compile(&c, &imperative);
-  ck_assert_str_eq(cleave_session_note(c.session, 0),
-                   "region 'part_0': 1 of its 3 nodes run on cpu, not on device:0: node 'd0c': no Mul alone");
+  ck_assert_str_eq(
+      cleave_session_note(c.session, 0),
+      "region 'part_0': 1 of its 3 nodes runs on cpu, not on device:0: node 'd0c': no Mul alone");
   cleave_session_destroy(c.session);
   c.session = NULL;
   cleave_session_options_t options = imperative;

@@ -71,7 +71,7 @@ UNIT_TEST(shapes_that_do_not_fit_the_model_are_refused) {
   unit_fails(cleave_session_create_planned(c.graph, NULL, NULL, 0, NULL, &c.session, e), CLEAVE_ERROR_SHAPE,
              "input 'x' (number 0): the size of dimension 0 (N) is unknown; give it");
   unit_fails(cleave_session_create_planned(c.graph, NULL, views, 1, NULL, &c.session, e),
-             CLEAVE_ERROR_INVALID_ARGUMENT, "1 inputs are given, the model has 2");
+             CLEAVE_ERROR_INVALID_ARGUMENT, "1 input given, the model has 2");
   cleave_tensor_view_t wrong = c.views[0];
   views[0] = &wrong;
   wrong.rank = 1;
@@ -120,7 +120,7 @@ UNIT_TEST(inputs_that_do_not_fit_the_session_are_refused) {
   unit_ok(cleave_session_set_input(c.session, 1, &c.views[1], e));
   unit_ok(cleave_session_run(c.session, e));
   unit_fails(cleave_session_output(c.session, 1, &output, e), CLEAVE_ERROR_INVALID_ARGUMENT,
-             "output 1: the model has 1 outputs");
+             "output 1: the model has 1 output");
   session_case_deinit(&c);
 }
 

@@ -242,7 +242,7 @@ UNIT_TEST(tells_what_is_wrong_with_a_graph) {
   fails_to_build("graph = function(g, x) return g.Convv(x) end",
                  "r.lua:7: test 'it works': operator 'Convv' is unknown (did you mean 'Conv'?)");
   fails_to_build("graph = function(g, x)\n  local y = g.Relu(x, x)\n  return y\nend",
-                 "r.lua:8: test 'it works': Relu: expected at most 1 inputs, found 2");
+                 "r.lua:8: test 'it works': Relu: expected at most 1 input, found 2");
   fails_to_build("graph = function(g, x) return 3 end",
                  "r.lua:7: test 'it works': graph: expected values to be returned, found 3");
   fails_to_build("graph = function(g, x) end",

@@ -75,7 +75,7 @@ UNIT_TEST(says_what_is_wrong_in_an_operator) {
        "r.lua:3: fuse 'x': op: as: 'a b' is not a name (letters, digits, '_', '-' and '.', at most 63)", "x"},
       {"op { 'Conv', shared = 1 }", "r.lua:3: fuse 'x': op: shared: expected a boolean, found 1", "x"},
       {"op { 'Conv', output = 2 }",
-       "r.lua:3: fuse 'x': operator 'Conv' has 1 outputs, the pattern asks for output 2", "x"},
+       "r.lua:3: fuse 'x': operator 'Conv' has 1 output, the pattern asks for output 2", "x"},
       {"op { 'Conv', output = 'Z' }",
        "r.lua:3: fuse 'x': operator 'Conv' has no output 'Z' (did you mean 'Y'?)", "x"},
   };

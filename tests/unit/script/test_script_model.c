@@ -311,7 +311,7 @@ UNIT_TEST(says_what_does_not_fit_at_the_line) {
         ":2: operator 'Conv' has no attribute or input 'stride' (did you mean 'strides'?)");
   fails(INPUT "return g.Conv(x, g.weight { 4, 3, 3, 3 }, { strides = { 1.5, 2 } })", CLEAVE_ERROR_FORMAT,
         ":2: Conv: attribute 'strides': expected a list of integers, found a number");
-  fails(INPUT "return g.Relu(x, x)", CLEAVE_ERROR_FORMAT, ":2: Relu: expected at most 1 inputs, found 2");
+  fails(INPUT "return g.Relu(x, x)", CLEAVE_ERROR_FORMAT, ":2: Relu: expected at most 1 input, found 2");
   fails(INPUT "return g.Relu('x')", CLEAVE_ERROR_FORMAT,
         ":2: Relu: input 'X': expected a value, found a string");
   fails(INPUT "return g.Split(x, { axis = 1 })", CLEAVE_ERROR_FORMAT,

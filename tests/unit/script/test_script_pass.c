@@ -128,7 +128,7 @@ UNIT_TEST(a_pass_cannot_break_the_graph) {
   ck_assert_str_eq(failure(model, PASS("g.set_input(graph.nodes[1], 'X', nil)")),
                    "r.lua:2: pass 'p': operator 'Relu': input 'X' cannot be left out");
   ck_assert_str_eq(failure(model, PASS("g.set_input(graph.nodes[1], 2, graph.inputs[1])")),
-                   "r.lua:2: pass 'p': g.set_input: operator 'Relu' has 1 inputs here: there is no input 2");
+                   "r.lua:2: pass 'p': g.set_input: operator 'Relu' has 1 input here: there is no input 2");
   ck_assert_str_eq(failure(model, PASS("g.set_attribute(graph.nodes[1], 'alpha', 1)")),
                    "r.lua:2: pass 'p': operator 'Relu' has no attribute 'alpha'");
   ck_assert_str_eq(

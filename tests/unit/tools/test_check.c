@@ -39,7 +39,7 @@ UNIT_TEST(the_absolute_tolerance_scales_with_the_output) {
   ck_assert_double_eq_tol(result.relative, 5e-6, 1e-12);
   tolerance.scaled = false;
   ck_assert_str_eq(compare(actual, expected, tolerance, &result),
-                   "output 'y': 1 of 4 values differ, first at [0, 0]: found 0.00499999989, expected 0");
+                   "output 'y': 1 of 4 values differs, first at [0, 0]: found 0.00499999989, expected 0");
   tolerance.atol = 0.01;
   ck_assert_str_eq(compare(actual, expected, tolerance, &result), "");
   cleave_tensor_release(actual);

@@ -425,7 +425,7 @@ UNIT_TEST(what_cannot_be_watched_is_refused) {
   write_file("r.lua", HEAD ISLAND "}");
   source.path = path_of("r.lua");
   unit_fails(cleave_rules_watch_create(model, &request, NULL, &watch, e), CLEAVE_ERROR_INVALID_ARGUMENT,
-             "the rules give the model 1 inputs, there is data for 0");
+             "the rules give the model 1 input, there is data for 0");
   ck_assert_ptr_null(watch);
   cleave_model_release(model);
 }

@@ -264,7 +264,7 @@ UNIT_TEST(what_fails_in_one_process_fails_in_all) {
   wrong.rank = 0;
   (void)thread_ranks_run(2, fail_to_train, &wrong);
   ck_assert_ptr_nonnull(strstr(wrong.errors[1].message, "process 0 of 2: "));
-  ck_assert_ptr_nonnull(strstr(wrong.errors[1].message, "24 samples do not fill one minibatch of 100"));
+  ck_assert_ptr_nonnull(strstr(wrong.errors[1].message, "24 samples cannot fill one minibatch of 100"));
   wrong.rank = -1;
   wrong.batch = 7;
   expect_wrong(&wrong, "batch: expected a multiple of the 2 processes that train together, found 7");

@@ -72,7 +72,7 @@ static void check_linear(const cleave_train_options_t *options) {
     }
   }
   cleave_train_step_t beyond = {.size = sizeof beyond};
-  unit_fails(cleave_trainer_step(trainer, &beyond, e), CLEAVE_ERROR_INVALID_ARGUMENT, "all 5 steps are done");
+  unit_fails(cleave_trainer_step(trainer, &beyond, e), CLEAVE_ERROR_INVALID_ARGUMENT, "all 5 steps done");
   cleave_train_step_t unsized = {0};
   unit_fails_with(cleave_trainer_history(trainer, 0, &unsized, e), CLEAVE_ERROR_INVALID_ARGUMENT,
                   "cleave_train_step_t: expected a size of at least");
@@ -412,7 +412,7 @@ UNIT_TEST(arrays_that_do_not_fit_are_named) {
   expect_misfit(model, arrays, 2, CLEAVE_ERROR_SHAPE, "array 'labels' is int64[8, 3] in a minibatch");
   arrays[0].dims[0] = arrays[1].dims[0] = 5;
   arrays[1].rank = 1;
-  expect_misfit(model, arrays, 2, CLEAVE_ERROR_INVALID_ARGUMENT, "5 samples do not fill one minibatch of 8");
+  expect_misfit(model, arrays, 2, CLEAVE_ERROR_INVALID_ARGUMENT, "5 samples cannot fill one minibatch of 8");
   cleave_model_release(model);
 }
 

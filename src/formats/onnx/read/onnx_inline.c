@@ -108,9 +108,10 @@ static cleave_status_t bind_ports(inliner_t *inliner, const expansion_t *expansi
   cleave_string_t *names = expansion->names;
   if (call->input_count > body->inputs.count || call->output_count > body->outputs.count) {
     return cleave_error_set(error, CLEAVE_ERROR_FORMAT,
-                            "node '%s': function '%s' has %zu inputs and %zu outputs, found %u and %u",
-                            call->label, body->name, body->inputs.count, body->outputs.count,
-                            call->input_count, call->output_count);
+                            "node '%s': function '%s' has %zu input%s and %zu output%s, found %u and %u",
+                            call->label, body->name, body->inputs.count, CLEAVE_PLURAL(body->inputs.count),
+                            body->outputs.count, CLEAVE_PLURAL(body->outputs.count), call->input_count,
+                            call->output_count);
   }
   names[0] = CLEAVE_STRING_EMPTY;
   for (uint32_t k = 0; k < body->inputs.count; k++) {
@@ -319,8 +320,9 @@ static cleave_status_t expand_branch(inliner_t *inliner, const cleave_onnx_node_
                                       outer != NULL ? &outer->body->opsets : &inliner->model->opsets, &body,
                                       error));
   if (body->outputs.count != node->output_count) {
-    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "node '%s': '%s' has %zu outputs, expected %u",
-                            node->label, body->name, body->outputs.count, node->output_count);
+    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "node '%s': '%s' has %zu output%s, expected %u",
+                            node->label, body->name, body->outputs.count, CLEAVE_PLURAL(body->outputs.count),
+                            node->output_count);
   }
   CLEAVE_TRY(start(inliner, body, &call, outer != NULL ? outer->depth + 1 : 1, &expansion, error));
   expansion->outer = outer;

@@ -138,8 +138,9 @@ static cleave_status_t choose_location(assembly_t *assembly, cleave_error_t *err
     return CLEAVE_OK;
   }
   if (assembly->path == NULL) {
-    return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "weights have %zu bytes, at most %zu fit in the model",
-                            total, limit);
+    return cleave_error_set(error, CLEAVE_ERROR_LIMIT,
+                            "weights have %zu byte%s, at most %zu fit in the model", total,
+                            CLEAVE_PLURAL(total), limit);
   }
   cleave_text_format(&assembly->location, "%s.data", cleave_path_name(assembly->path));
   return cleave_text_check(&assembly->location, error);
