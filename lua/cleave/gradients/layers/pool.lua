@@ -19,7 +19,31 @@ end
 
 -- The elements of `value` at places of the whole tensor, in the shape of `like`.
 local function picked(g, value, places, like)
-  return g.Reshape(g.Gather(g.Reshape(value, { -1 }), g.Reshape(places, { -1 })), g.Shape(like))
+  local elements = g.Gather(g.Reshape(value, { -1 }), g.Reshape(places, { -1 }))
+  return g.Reshape(elements, g.Shape(like), { allowzero = 1 })
+end
+
+-- Where the elements of MaxUnpool go in its result. Its indices count in what was pooled, which the
+-- result may exceed, or fall short of, if `output_shape` says so.
+local function unpooled(g, node)
+  local x, y, places, attrs = node.inputs[1], node.outputs[1], node.inputs[2], node.attrs
+  if not node.inputs[3] then
+    return places
+  end
+  local rank, rest, at, step = common.rank(x, "MaxUnpool"), places, nil, nil
+  for axis = rank - 1, 1, -1 do
+    local size = common.size(g, x, axis)
+    if axis > 1 then
+      local k, count = axis - 1, rank - 2
+      local pads = attrs.pads and attrs.pads[k] + attrs.pads[k + count] or 0
+      size = (size - 1) * (attrs.strides and attrs.strides[k] or 1) + attrs.kernel_shape[k] - pads
+    end
+    local position = g.Mod(rest, size)
+    at, rest = at and at + position * step or position, g.Div(rest, size)
+    local wide = common.size(g, y, axis)
+    step = step and step * wide or wide
+  end
+  return at + rest * step
 end
 
 local function spatial_axes(node)
@@ -91,7 +115,7 @@ return {
   end },
 
   gradient "MaxUnpool" { function(g, node, dy)
-    return picked(g, dy, node.inputs[2], node.inputs[1])
+    return picked(g, dy, unpooled(g, node), node.inputs[1])
   end },
 
   test "averages of windows" {
@@ -144,6 +168,20 @@ return {
       return g.MaxUnpool(y * y, indices, { kernel_shape = { 2, 2 }, strides = { 2, 2 } })
     end,
     inputs = { x = { 1, 2, 4, 6 } },
+    gradient = 2,
+  },
+  test "undoing the largest of windows in a larger tensor" {
+    graph = function(g, x, z)
+      local window = { kernel_shape = { 2, 2 }, strides = { 2, 2 }, outputs = 2 }
+      local y, indices = g.MaxPool(x, window)
+      local cut = { kernel_shape = { 3 }, strides = { 3 }, pads = { 1, 1 }, outputs = 2 }
+      local line, places = g.MaxPool(z, cut)
+      return g.MaxUnpool(y * y, indices, g.constant { 2, 3, 5, 8 },
+          { kernel_shape = { 2, 2 }, strides = { 2, 2 } }),
+        g.MaxUnpool(line, places, g.constant { 1, 2, 9 },
+          { kernel_shape = { 3 }, strides = { 3 }, pads = { 1, 1 } })
+    end,
+    inputs = { x = { 2, 3, 4, 6 }, z = { 1, 2, 7 } },
     gradient = 2,
   },
 }
