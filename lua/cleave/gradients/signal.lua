@@ -23,8 +23,8 @@ local function columns(g, image, window)
   local identity = g.Reshape(g.EyeLike(g.zeros { count, count, dtype = image.dtype }), kernel)
   local all = g.Conv(g.Reshape(image, g.Concat({ -1, 1 }, space, { axis = 0 })), identity, window)
   local leading = g.Shape(image, { start = 0, ["end"] = 2 })
-  local windows = g.ReduceProd(g.Shape(all, { start = 2 }), { keepdims = 1 })
-  return g.Reshape(all, g.Concat(leading, { count }, windows, { axis = 0 }), { allowzero = 1 })
+  local sizes = g.Concat(leading, { count }, common.count(g, all, 2), { axis = 0 })
+  return g.Reshape(all, sizes, { allowzero = 1 })
 end
 
 -- The real part where the signal had none but it: [..., 2] as [..., 1].
@@ -72,8 +72,7 @@ return {
     local attrs = node.attrs
     local window = { kernel_shape = block, dilations = attrs.dilations, pads = attrs.pads,
       strides = attrs.strides }
-    local dx = columns(g, dy, window)
-    return g.Reshape(dx, g.Shape(node.inputs[1]), { allowzero = 1 }), false, false
+    return common.shaped(g, columns(g, dy, window), node.inputs[1]), false, false
   end },
 
   gradient "DFT" { function(g, node, dy)
