@@ -8,6 +8,17 @@ function M.full(g, like, number)
   return g.Expand(g.constant(number, like.dtype), g.Shape(like))
 end
 
+---`value` in the shape of `like`, which has as many elements; none, too.
+function M.shaped(g, value, like)
+  return g.Reshape(value, g.Shape(like), { allowzero = 1 })
+end
+
+---Elements of dimensions `first` to before `last` (to the end without it), a vector of one integer:
+---what -1 in a shape cannot say if other sizes are 0.
+function M.count(g, value, first, last)
+  return g.ReduceProd(g.Shape(value, { start = first, ["end"] = last }), { keepdims = 1 })
+end
+
 ---0 or 1 per element of a bool tensor, in the dtype of `like`.
 function M.mask(g, condition, like)
   return g.Cast(condition, { to = like.dtype })

@@ -39,7 +39,7 @@ return {
       return common.scatter_axis(g, dy, places, axis, common.size(g, x, axis))
     end
     local flat = common.scatter_axis(g, dy, places, 0, common.vector(g, g.Size(x)))
-    return g.Reshape(flat, g.Shape(x))
+    return common.shaped(g, flat, x)
   end },
 
   gradient "Gather" {
@@ -92,7 +92,9 @@ return {
         return g.ScatterND(zeros(g, data), indices, dy, { reduction = "add" })
       end
       local function joined(value)
-        return g.Reshape(value, g.Concat({ -1 }, g.Shape(value, { start = count }), { axis = 0 }))
+        local sizes = g.Concat(common.count(g, value, 0, count), g.Shape(value, { start = count }),
+          { axis = 0 })
+        return g.Reshape(value, sizes, { allowzero = 1 })
       end
       local places = joined(indices)
       local rank = common.rank(places, "GatherND")
@@ -106,7 +108,7 @@ return {
       local numbers = g.Expand(g.Reshape(batch, around), shape)
       local all = g.Concat(numbers, places, { axis = -1 })
       local dx = g.ScatterND(zeros(g, joined(data)), all, joined(dy), { reduction = "add" })
-      return g.Reshape(dx, g.Shape(data))
+      return common.shaped(g, dx, data)
     end,
   },
 
@@ -176,7 +178,7 @@ return {
         return common.scatter_axis(g, dy, places, axis, common.size(g, x, axis))
       end
       local flat = common.scatter_axis(g, dy, places, 0, common.vector(g, g.Size(x)))
-      return g.Reshape(flat, g.Shape(x))
+      return common.shaped(g, flat, x)
     end,
   },
 
@@ -228,6 +230,13 @@ return {
         g.GatherND(x, g.constant { { { 1 }, { 0 } }, { { 2 }, { 2 } } }, { batch_dims = 1 })
     end,
     inputs = { x = { 2, 4, 3 }, u = { 2, 2, 3 } },
+    gradient = 2,
+  },
+  test "indices of a batch of nothing" {
+    graph = function(g, x)
+      return g.GatherND(x, g.zeros { 2, 0, 1, dtype = "int64" }, { batch_dims = 2 })
+    end,
+    inputs = { x = { 2, 0, 4 } },
     gradient = 2,
   },
   test "what is left of equal ones" {

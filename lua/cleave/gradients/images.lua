@@ -64,7 +64,8 @@ local function pixels(g, place, size, attrs)
     return g.Max(g.Min(at, last), g.constant(0, place.dtype)), common.only(g, inside, slope)
   elseif attrs.padding_mode == "reflection" then
     local low = g.constant(aligned and 0 or -0.5, place.dtype)
-    local span = aligned and last or size
+    -- Between the corners of one pixel there is nothing to reflect; all places are at it.
+    local span = aligned and g.Max(last, one) or size
     local past = g.Abs(at - low)
     local turns = g.Floor(past / span)
     local rest = past - turns * span
@@ -258,6 +259,18 @@ return {
       return table.unpack(all)
     end,
     inputs = { x = { 2, 2, 4, 5 }, at = { 2, 3, 3, 2 } },
+    gradient = true,
+  },
+  test "GridSample of axes of one element" {
+    graph = function(g, x, at)
+      local all = {}
+      for k, padding in ipairs { "zeros", "border", "reflection" } do
+        all[2 * k - 1] = g.GridSample(x, at, { padding_mode = padding })
+        all[2 * k] = g.GridSample(x, at, { padding_mode = padding, align_corners = 1 })
+      end
+      return table.unpack(all)
+    end,
+    inputs = { x = { 2, 2, 1, 4 }, at = { 2, 3, 3, 2 } },
     gradient = true,
   },
   test "GridSample of images" {

@@ -146,7 +146,8 @@ return {
     for k = 1, rank do
       axes[k] = 2 * (k - 1)
     end
-    return g.ReduceSum(g.Reshape(dy, g.Reshape(sizes, { -1 })), axes, { keepdims = 0 })
+    local apart = g.Reshape(dy, g.Reshape(sizes, { -1 }), { allowzero = 1 })
+    return g.ReduceSum(apart, axes, { keepdims = 0 })
   end },
 
   gradient "Trilu" { function(g, node, dy)
@@ -201,6 +202,11 @@ return {
         g.Pad(x, { 2, 1, 1, 2 }, { mode = "wrap" })
     end,
     inputs = { x = { 3, 4 }, v = {} },
+    gradient = 2,
+  },
+  test "Tile of nothing" {
+    graph = function(g, x) return g.Tile(x, { 2, 2 }) end,
+    inputs = { x = { 0, 3 } },
     gradient = 2,
   },
   test "Tile, Trilu, ReverseSequence, CenterCropPad" {

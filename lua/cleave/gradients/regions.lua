@@ -32,7 +32,9 @@ local function bins(g, from, to, size, bin_count, attrs)
     count = g.Expand(g.constant(attrs.sampling_ratio, dtype), g.Shape(bin))
   end
   local some = g.Max(count, g.constant(1, dtype))
-  local most = g.Cast(g.ReduceMax(some, { keepdims = 0 }), { to = "int64" })
+  -- Without regions there is nothing to count.
+  local counts = g.Concat(g.Reshape(some, { -1 }), g.constant({ 1 }, dtype), { axis = 0 })
+  local most = g.Cast(g.ReduceMax(counts, { keepdims = 0 }), { to = "int64" })
   local samples = numbers(g, g.Reshape(most, { 1 }), dtype) -- [samples]
   local wide = g.Unsqueeze(some, { 2 })
   local offset = g.Unsqueeze(numbers(g, g.constant { bin_count }, dtype), { 1 })
@@ -75,6 +77,15 @@ return {
       return g.RoiAlign(x, rois, batch, { output_height = 2, output_width = 3 }),
         g.RoiAlign(x, rois, batch, { output_height = 2, output_width = 2, sampling_ratio = 2,
           spatial_scale = 0.7, coordinate_transformation_mode = "output_half_pixel" })
+    end,
+    inputs = { x = { 2, 2, 5, 6 } },
+    gradient = 2,
+  },
+  test "means of no regions" {
+    graph = function(g, x)
+      local rois, batch = g.zeros { 0, 4, dtype = x.dtype }, g.zeros { 0, dtype = "int64" }
+      return g.RoiAlign(x, rois, batch, { output_height = 2 }),
+        g.RoiAlign(x, rois, batch, { output_height = 2, sampling_ratio = 2 })
     end,
     inputs = { x = { 2, 2, 5, 6 } },
     gradient = 2,

@@ -23,7 +23,8 @@ local function columns(g, image, window)
   local identity = g.Reshape(g.EyeLike(g.zeros { count, count, dtype = image.dtype }), kernel)
   local all = g.Conv(g.Reshape(image, g.Concat({ -1, 1 }, space, { axis = 0 })), identity, window)
   local leading = g.Shape(image, { start = 0, ["end"] = 2 })
-  return g.Reshape(all, g.Concat(leading, { count, -1 }, { axis = 0 }))
+  local sizes = g.Concat(leading, { count }, common.count(g, all, 2), { axis = 0 })
+  return g.Reshape(all, sizes, { allowzero = 1 })
 end
 
 -- The real part where the signal had none but it: [..., 2] as [..., 1].
@@ -51,13 +52,27 @@ local function transposed(g, dy, length, axis, inverse)
   return inverse == 1 and back / scale or back * scale
 end
 
+-- The same of the inverse of a one-sided transform: what stands for its mirror image, too, counts
+-- twice.
+local function transposed_half(g, dy, axis, rank)
+  local length, around = common.size(g, dy, axis), {}
+  local half = g.DFT(dy, g.Squeeze(length, { 0 }), g.constant(axis), { onesided = 1 })
+  local k = g.Range(0, g.Squeeze(common.size(g, half, axis), { 0 }), 1)
+  local is_single = g.Or(g.Equal(k, 0), g.Equal(k * 2, length))
+  local times = g.Where(is_single, g.constant(1, dy.dtype), g.constant(2, dy.dtype))
+  for d = 1, rank do
+    around[d] = d == axis + 1 and -1 or 1
+  end
+  return half * g.Reshape(times / g.Cast(length, { to = dy.dtype }), around)
+end
+
 return {
   gradient "Col2Im" { function(g, node, dy)
     local block = known(node.inputs[3], "Col2Im: the gradient needs a shape of blocks")
     local attrs = node.attrs
     local window = { kernel_shape = block, dilations = attrs.dilations, pads = attrs.pads,
       strides = attrs.strides }
-    return g.Reshape(columns(g, dy, window), g.Shape(node.inputs[1])), false, false
+    return common.shaped(g, columns(g, dy, window), node.inputs[1]), false, false
   end },
 
   gradient "DFT" { function(g, node, dy)
@@ -65,11 +80,10 @@ return {
     local rank = common.rank(x, "DFT")
     local list = node.inputs[3] and known(node.inputs[3], "DFT: the gradient needs an axis")
     local axis = common.axis(list and list[1] or -2, rank)
-    if attrs.inverse == 1 and attrs.onesided == 1 then
-      return nil
-    end
     local own = common.size(g, x, axis)
-    local dx = transposed(g, dy, length or g.Squeeze(own, { 0 }), axis, attrs.inverse)
+    local is_half = attrs.inverse == 1 and attrs.onesided == 1
+    local dx = is_half and transposed_half(g, dy, axis, rank)
+      or transposed(g, dy, length or g.Squeeze(own, { 0 }), axis, attrs.inverse)
     dx = like_signal(g, dx, x)
     return length and fitted(g, dx, own, axis) or dx, false, false
   end },
@@ -112,6 +126,13 @@ return {
     inputs = { x = { 2, 12, 9 }, y = { 1, 4, 12 } },
     gradient = 2,
   },
+  test "columns of windows of no images" {
+    graph = function(g, x)
+      return g.Col2Im(x, { 4, 5 }, { 2, 3 }), g.Col2Im(x, { 20 }, { 12 })
+    end,
+    inputs = { x = { 0, 12, 9 } },
+    gradient = 2,
+  },
   test "Fourier transforms" {
     graph = function(g, x, z)
       local none = nil
@@ -121,6 +142,16 @@ return {
         g.DFT(x, g.constant(8), g.constant(2), { onesided = 1 })
     end,
     inputs = { x = { 2, 3, 5, 1 }, z = { 2, 4, 3, 2 } },
+    gradient = 2,
+  },
+  test "inverse Fourier transforms of half a spectrum" {
+    graph = function(g, z, x, one)
+      local half, axis, none = { inverse = 1, onesided = 1 }, g.constant(1), nil
+      return g.DFT(z, none, axis, half), g.DFT(z, g.constant(7), axis, half),
+        g.DFT(z, g.constant(3), axis, half), g.DFT(z, g.constant(9), axis, half),
+        g.DFT(x, none, axis, half), g.DFT(one, g.constant(1), axis, half)
+    end,
+    inputs = { z = { 2, 4, 3, 2 }, x = { 2, 3, 1 }, one = { 2, 1, 2 } },
     gradient = 2,
   },
   test "Fourier transforms of frames" {

@@ -30,8 +30,10 @@ return {
     local function part(first, last)
       return g.Slice(shape, { first }, { last })
     end
-    local apart = g.Concat(part(0, 1), { -1 }, part(2, 3), { b }, part(3, 4), { b }, { axis = 0 })
-    return g.Reshape(g.Transpose(g.Reshape(dy, apart), { perm = { 0, 1, 3, 5, 2, 4 } }), shape)
+    local sizes = g.Concat(part(0, 1), g.Div(part(1, 2), g.constant { b * b }), part(2, 3), { b },
+      part(3, 4), { b }, { axis = 0 })
+    local apart = g.Reshape(dy, sizes, { allowzero = 1 })
+    return as_input(g, node, g.Transpose(apart, { perm = { 0, 1, 3, 5, 2, 4 } }))
   end },
   gradient "SpaceToDepth" { function(g, node, dy)
     return g.DepthToSpace(dy, { blocksize = node.attrs.blocksize })
@@ -48,6 +50,11 @@ return {
   test "Expand" {
     graph = function(g, x, y) return g.Expand(x, { 2, 3, 4 }), g.Expand(y, g.Shape(x)) * x end,
     inputs = { x = { 3, 1 }, y = { 1 } },
+    gradient = 2,
+  },
+  test "depth and space of nothing" {
+    graph = function(g, x) return g.DepthToSpace(x, { blocksize = 2, mode = "CRD" }) end,
+    inputs = { x = { 1, 8, 0, 4 } },
     gradient = 2,
   },
   test "depth and space" {

@@ -43,7 +43,23 @@ cleave_status_t cleave_infer_mel_weight_matrix(cleave_infer_t *infer, cleave_err
   return cleave_infer_set_shape(infer, output, 2, dims, error);
 }
 
-/* input [..., 1 or 2] -> [..., 2]; the transformed axis gets dft_length, halved if one-sided. */
+/* Elements of a transform without dft_length: what the axis has, or, of a half of a spectrum alone, the even
+ * number that has such a half. */
+static cleave_status_t default_length(cleave_infer_t *infer, cleave_dim_t given, bool is_half,
+                                      cleave_dim_t *out_length, cleave_error_t *error) {
+  *out_length = given;
+  if (!is_half) {
+    return CLEAVE_OK;
+  }
+  if (cleave_dim_is_known(given) && given < 2) {
+    return cleave_infer_fail(infer, error, "half a spectrum of %lld needs dft_length", (long long)given);
+  }
+  *out_length = cleave_infer_multiply(infer, cleave_infer_offset(infer, given, -1), 2);
+  return CLEAVE_OK;
+}
+
+/* input [..., 1 or 2] -> [..., 2]; the transformed axis gets dft_length, halved if one-sided. The inverse of
+ * a one-sided one is real: [..., 1], of all dft_length elements. */
 cleave_status_t cleave_infer_dft(cleave_infer_t *infer, cleave_error_t *error) {
   cleave_fact_t *input = cleave_infer_input(infer, 0);
   cleave_fact_t *length = cleave_infer_input(infer, 1);
@@ -58,7 +74,9 @@ cleave_status_t cleave_infer_dft(cleave_infer_t *infer, cleave_error_t *error) {
   if (rank < 0) {
     return CLEAVE_OK;
   }
-  CLEAVE_TRY(cleave_infer_set_dim(infer, output, rank - 1, 2, error));
+  bool is_inverse = cleave_infer_int(infer, "inverse", 0) != 0;
+  bool is_onesided = cleave_infer_int(infer, "onesided", 0) != 0;
+  CLEAVE_TRY(cleave_infer_set_dim(infer, output, rank - 1, is_inverse && is_onesided ? 1 : 2, error));
   if (axis_fact != NULL && !cleave_infer_scalar_int(infer, axis_fact, &given_axis)) {
     return CLEAVE_OK;
   }
@@ -66,12 +84,13 @@ cleave_status_t cleave_infer_dft(cleave_infer_t *infer, cleave_error_t *error) {
   if (axis == rank - 1) {
     return cleave_infer_fail(infer, error, "axis %d holds real and imaginary parts", axis);
   }
-  cleave_dim_t size = cleave_fact_dim(input, axis);
+  cleave_dim_t size = CLEAVE_DIM_UNKNOWN;
   if (length != NULL) {
     CLEAVE_TRY(scalar_size(infer, 1, 1, &size, error));
+  } else {
+    CLEAVE_TRY(default_length(infer, cleave_fact_dim(input, axis), is_inverse && is_onesided, &size, error));
   }
-  bool is_inverse = cleave_infer_int(infer, "inverse", 0) != 0;
-  if (cleave_infer_int(infer, "onesided", 0) != 0 && !is_inverse) {
+  if (is_onesided && !is_inverse) {
     size = cleave_infer_offset(infer, cleave_infer_divide(infer, size, 2), 1);
   }
   for (int32_t d = 0; d < rank - 1; d++) {

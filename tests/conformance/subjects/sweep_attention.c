@@ -85,6 +85,8 @@ static void keys_of_earlier_calls(sweep_t *sweep, const char *dtype) {
               "y, k2, v2 = Attention{q_num_heads=2, kv_num_heads=1}(q:%s[2,5,32], k:%s[2,6,16], v:%s[2,6,8]) "
               "-> y, k2, v2",
               dtype, dtype, dtype);
+  sweep_nodes(sweep, "Attention{q_num_heads=4, kv_num_heads=2}(q:%s[2,3,32], k:%s[2,0,16], v:%s[2,0,16])",
+              dtype, dtype, dtype);
   sweep_nodes(sweep,
               "y, k2, v2 = Attention(q:%s[1,1,2,4], k:%s[1,1,2,4], v:%s[1,1,2,4], _, p:%s[1,1,0,4], "
               "r:%s[1,1,0,4]) -> y, k2, v2",

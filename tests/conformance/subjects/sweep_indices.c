@@ -34,6 +34,7 @@ static void gathers(sweep_t *sweep) {
       "GatherND(x[2,3,4], Reshape(#[0,2,1,1], #[2,2]))",
       "GatherND{batch_dims=1}(x[2,3,4], i:i64[2,5,1])",
       "GatherND{batch_dims=2}(x[2,3,4], i:i64[2,3,1])",
+      "GatherND{batch_dims=2}(x[2,0,4], i:i64[2,0,1])",
       "GatherND{batch_dims=1}(x[3,2,5,2], i:i64[3,4,2])",
       "GatherND(x[3,4], i:i64[7,2])",
       "GatherND(x[3,4], i:i64[2])",

@@ -125,6 +125,8 @@ static void reshapes(sweep_t *sweep) {
   sweep_nodes(sweep, "Reshape(x[1,1], #[])");
   sweep_nodes(sweep, "Reshape(x[2,0,3], #[0,-1])");
   sweep_nodes(sweep, "Reshape(x[2,3], Add(Mul(s:i64[2], #[0,0]), #[3,2]))");
+  sweep_nodes(sweep, "Tile(x[0,3], #[2,2])");
+  sweep_nodes(sweep, "DepthToSpace{blocksize=2, mode=CRD}(x[1,8,0,4])");
   sweep_nodes(sweep, "Squeeze(x[1,1])");
   sweep_nodes(sweep, "Unsqueeze(x[], #[0])");
   sweep_nodes(sweep, "Flatten{axis=0}(x[])");

@@ -84,6 +84,7 @@ void sweep_recurrent(sweep_t *sweep) {
     }
   }
   sweep_set_slack(sweep, 1.0);
+  sweep_nodes(sweep, "RNN{hidden_size=5}(x[3,0,4], $w[1,5,4], $r[1,5,5])");
   for (size_t l = 0; l < COUNT(layers); l++) {
     for (size_t d = 0; d < COUNT(directions); d++) {
       for (size_t s = 0; s < COUNT(sizes); s++) {

@@ -150,6 +150,9 @@ static void signals(sweep_t *sweep) {
       "STFT{onesided=0}(x[2,12,1], Squeeze(#[2]), w[4])",
       "STFT{onesided=0}(x[1,9,2], Squeeze(#[2]), w[4])",
       "STFT(x[2,12,1], Squeeze(#[2]), _, Squeeze(#[5]))",
+      "DFT{inverse=1, onesided=1}(x[2,5,3,2], _, #1:i64)",
+      "DFT{inverse=1, onesided=1}(x:f64[2,5,3,2], #9:i64, #1:i64)",
+      "DFT{inverse=1, onesided=1}(x[2,9,2], #7:i64)",
       "DFT(x[3,64,1])",
       "DFT{onesided=1}(x:f64[3,101,2,1], _, #1:i64)",
       "DFT{inverse=1}(x[2,4,3,1], #6:i64, #1:i64)",
@@ -160,6 +163,7 @@ static void signals(sweep_t *sweep) {
       "STFT{onesided=0}(Relu(x[2,40,1]), #40:i64, _, #17:i64)",
       "STFT(x[0,40,1], #8:i64, w[16])",
       "Col2Im(x[2,12,9], #[4,5], #[2,3])",
+      "Col2Im(x[0,12,9], #[4,5], #[2,3])",
       "Col2Im(x[2,6,7], #[8], #[2])",
       "Col2Im{strides=[2,1,2]}(x[1,24,8], #[4,3,4], #[2,2,2])",
       "Col2Im(x:f64[2,12,9], #[4,5], #[2,3])",
@@ -168,9 +172,7 @@ static void signals(sweep_t *sweep) {
   };
   static const char *const others[] = {
       /* what has no gradient */
-      "DFT{inverse=1, onesided=1}(x:f64[2,5,3,2], #9:i64, #1:i64)",
       "STFT(x[2,160], #16:i64, $w[40])",
-      "Col2Im(x[0,12,9], #[4,5], #[2,3])",
   };
   texts(sweep, list, COUNT(list));
   texts(sweep, others, sweep->gradients ? 0 : COUNT(others));

@@ -203,6 +203,7 @@ static void other_poolings(sweep_t *sweep) {
       "LRN{size=5, alpha=1, beta=0.9}(x[1,3,4,5])",
       "LpPool{kernel_shape=[2,2]}(x[1,3,4,5])",
       "LpPool{kernel_shape=[2,2], p=1}(x[1,3,4,5])",
+      "LpPool{kernel_shape=[2,3], strides=[2,2], pads=[1,0,0,0], ceil_mode=1}(x[1,3,5,4])",
       "LpPool{kernel_shape=[2,2], p=4294967298}(x%[1,3,4,5])",
       "AveragePool{kernel_shape=[3,3]}(Pad(x[1,3,5,5], #[0,0,1,1,0,0,1,1]))",
       "AveragePool{kernel_shape=[3,3], strides=[2,2], ceil_mode=1}(Pad(x[1,3,6,6], #[0,0,1,1,0,0,0,0]))",

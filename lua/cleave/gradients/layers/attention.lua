@@ -10,14 +10,16 @@ local function apart(g, value, heads)
   if common.rank(value, "Attention") == 4 then
     return value
   end
-  return g.Transpose(g.Reshape(value, { 0, 0, heads, -1 }), SPLIT)
+  local whole = value.shape[3]
+  local width = math.type(whole) == "integer" and whole // heads or -1
+  return g.Transpose(g.Reshape(value, { 0, 0, heads, width }), SPLIT)
 end
 
 local function together(g, value, like)
   if like.rank == 4 then
     return value
   end
-  return g.Reshape(g.Transpose(value, SPLIT), g.Shape(like))
+  return common.shaped(g, g.Transpose(value, SPLIT), like)
 end
 
 local function turned(g, value)
@@ -30,19 +32,19 @@ local function repeated(g, value, count)
     return value
   end
   local wide = g.Expand(g.Unsqueeze(value, { 2 }), { 1, 1, count, 1, 1 })
-  local shape = g.Shape(value)
-  return g.Reshape(wide, g.Concat(g.Slice(shape, { 0 }, { 1 }), { -1 },
-    g.Slice(shape, { 2 }, { 4 }), { axis = 0 }))
+  local sizes = g.Concat(common.size(g, value, 0), common.count(g, wide, 1, 3),
+    g.Shape(value, { start = 2 }), { axis = 0 })
+  return g.Reshape(wide, sizes, { allowzero = 1 })
 end
 
 local function summed(g, value, count)
   if count == 1 then
     return value
   end
-  local shape = g.Shape(value)
-  local groups = g.Reshape(value, g.Concat(g.Slice(shape, { 0 }, { 1 }), { -1, count },
-    g.Slice(shape, { 2 }, { 4 }), { axis = 0 }))
-  return g.ReduceSum(groups, { 2 }, { keepdims = 0 })
+  local heads = g.Div(common.size(g, value, 1), g.constant { count })
+  local sizes = g.Concat(common.size(g, value, 0), heads, { count },
+    g.Shape(value, { start = 2 }), { axis = 0 })
+  return g.ReduceSum(g.Reshape(value, sizes, { allowzero = 1 }), { 2 }, { keepdims = 0 })
 end
 
 -- What nobody sees is minus infinity. `past`: how many keys come before those of the first query,
@@ -162,6 +164,15 @@ return {
     end,
     inputs = { q = { 2, 2, 2, 3 }, k = { 2, 2, 3, 3 }, v = { 2, 2, 3, 4 },
       past_k = { 2, 2, 2, 3 }, past_v = { 2, 2, 2, 4 } },
+    gradient = 2,
+  },
+  test "Attention without keys, and without queries" {
+    graph = function(g, q, k, v, no_q, no_k, no_v)
+      local heads = { q_num_heads = 4, kv_num_heads = 2 }
+      return (g.Attention(q, no_k, no_v, heads)), (g.Attention(no_q, k, v, heads))
+    end,
+    inputs = { q = { 2, 3, 12 }, k = { 2, 2, 6 }, v = { 2, 2, 6 }, no_q = { 2, 0, 12 },
+      no_k = { 2, 0, 6 }, no_v = { 2, 0, 6 } },
     gradient = 2,
   },
   test "Attention that splits heads, and shares keys" {

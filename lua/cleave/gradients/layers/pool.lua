@@ -19,7 +19,47 @@ end
 
 -- The elements of `value` at places of the whole tensor, in the shape of `like`.
 local function picked(g, value, places, like)
-  return g.Reshape(g.Gather(g.Reshape(value, { -1 }), g.Reshape(places, { -1 })), g.Shape(like))
+  return common.shaped(g, g.Gather(g.Reshape(value, { -1 }), g.Reshape(places, { -1 })), like)
+end
+
+-- Where the elements of MaxUnpool go in its result. Its indices count in what was pooled, which the
+-- result may exceed, or fall short of, if `output_shape` says so.
+local function unpooled(g, node)
+  local x, y, places, attrs = node.inputs[1], node.outputs[1], node.inputs[2], node.attrs
+  if not node.inputs[3] then
+    return places
+  end
+  local rank, rest, at, step = common.rank(x, "MaxUnpool"), places, nil, nil
+  for axis = rank - 1, 1, -1 do
+    local size = common.size(g, x, axis)
+    if axis > 1 then
+      local k, count = axis - 1, rank - 2
+      local pads = attrs.pads and attrs.pads[k] + attrs.pads[k + count] or 0
+      size = (size - 1) * (attrs.strides and attrs.strides[k] or 1) + attrs.kernel_shape[k] - pads
+    end
+    local position = g.Mod(rest, size)
+    at, rest = at and at + position * step or position, g.Div(rest, size)
+    local wide = common.size(g, y, axis)
+    step = step and step * wide or wide
+  end
+  return at + rest * step
+end
+
+-- 1 for the elements of MaxUnpool that stay in its result, 0 where a later one took the place: only
+-- windows that overlap name a place twice.
+local function lasting(g, node, places, dy)
+  local attrs, overlaps = node.attrs, false
+  for k, size in ipairs(attrs.kernel_shape) do
+    overlaps = overlaps or size > (attrs.strides and attrs.strides[k] or 1)
+  end
+  if not overlaps then
+    return nil
+  end
+  local flat, none = g.Reshape(places, { -1 }), g.constant(0, "int64")
+  local order = g.Range(0, g.Size(places), 1)
+  local last = g.ScatterElements(g.Expand(none, common.vector(g, g.Size(dy))), flat, order)
+  local stays = g.Equal(g.Gather(last, flat), order)
+  return common.mask(g, common.shaped(g, stays, places), dy)
 end
 
 local function spatial_axes(node)
@@ -73,8 +113,13 @@ return {
         cells = cells * size
       end
       local share = g.Where(g.Equal(y, 0), g.constant(0, dy.dtype), dy * g.Pow(y, 1 - p))
-      local spread = g.AveragePoolGrad(share, g.Shape(x),
-        attributes_of(node, { count_include_pad = 1 })) * cells
+      local padded = 1
+      if node.attrs.ceil_mode == 1 then
+        -- Windows may end behind the pads, where no mean counts elements: those of x alone.
+        padded, cells = 0, g.LpPool(common.full(g, x, 1), attributes_of(node, { p = 1 }))
+      end
+      local spread = g.AveragePoolGrad(share * cells, g.Shape(x),
+        attributes_of(node, { count_include_pad = padded }))
       return spread * g.Sign(x) * g.Pow(g.Abs(x), p - 1)
     end,
   },
@@ -91,7 +136,9 @@ return {
   end },
 
   gradient "MaxUnpool" { function(g, node, dy)
-    return picked(g, dy, node.inputs[2], node.inputs[1])
+    local places = unpooled(g, node)
+    local dx, mask = picked(g, dy, places, node.inputs[1]), lasting(g, node, places, dy)
+    return mask and dx * mask or dx
   end },
 
   test "averages of windows" {
@@ -133,7 +180,9 @@ return {
   test "norms of windows" {
     graph = function(g, x)
       return g.LpPool(x, { kernel_shape = { 2, 2 } }),
-        g.LpPool(x, { kernel_shape = { 3, 2 }, strides = { 2, 1 }, pads = { 1, 1, 1, 1 }, p = 3 })
+        g.LpPool(x, { kernel_shape = { 3, 2 }, strides = { 2, 1 }, pads = { 1, 1, 1, 1 }, p = 3 }),
+        g.LpPool(x, { kernel_shape = { 2, 3 }, strides = { 2, 2 }, pads = { 1, 0, 0, 0 },
+          ceil_mode = 1 })
     end,
     inputs = { x = { 1, 2, 5, 4 } },
     gradient = 2,
@@ -144,6 +193,22 @@ return {
       return g.MaxUnpool(y * y, indices, { kernel_shape = { 2, 2 }, strides = { 2, 2 } })
     end,
     inputs = { x = { 1, 2, 4, 6 } },
+    gradient = 2,
+  },
+  test "undoing windows in a larger tensor, and where they overlap" {
+    graph = function(g, x, z)
+      local window = { kernel_shape = { 2, 2 }, strides = { 2, 2 }, outputs = 2 }
+      local y, indices = g.MaxPool(x, window)
+      local cut = { kernel_shape = { 3 }, strides = { 3 }, pads = { 1, 1 }, outputs = 2 }
+      local line, places = g.MaxPool(z, cut)
+      local twice = g.constant({ { { 1, 1, 4 }, { 9, 7, 7 } } }, "int64")
+      local overlapped = g.MaxUnpool(line, twice, { kernel_shape = { 3 } })
+      return g.MaxUnpool(y * y, indices, g.constant { 2, 3, 5, 8 },
+          { kernel_shape = { 2, 2 }, strides = { 2, 2 } }),
+        g.MaxUnpool(line, places, g.constant { 1, 2, 9 },
+          { kernel_shape = { 3 }, strides = { 3 }, pads = { 1, 1 } }), overlapped
+    end,
+    inputs = { x = { 2, 3, 4, 6 }, z = { 1, 2, 7 } },
     gradient = 2,
   },
 }

@@ -227,7 +227,7 @@ local function layer_gradients(g, node, dy, dlast, gates, cell)
     dx = dx and dx + from_here or from_here
     dws[d + 1], drs[d + 1], dbs[d + 1], dhs[d + 1], dcs[d + 1] = dw, dr, db, dstart, dcell
   end
-  dx = g.Reshape(dx, g.Shape(x))
+  dx = common.shaped(g, dx, x)
   return dx, stack(g, dws), stack(g, drs), stack(g, dbs), stack(g, dhs), stack(g, dcs)
 end
 
@@ -327,6 +327,11 @@ return {
       return y, last, (g.RNN(x, w, r, { hidden_size = 2, outputs = 1, activations = { "Relu" } }))
     end,
     inputs = { x = { 3, 2, 4 }, w = { 1, 2, 4 }, r = { 1, 2, 2 }, b = { 1, 4 } },
+    gradient = 2,
+  },
+  test "RNN of an empty batch" {
+    graph = function(g, x, w, r) return (g.RNN(x, w, r, { hidden_size = 2, outputs = 1 })) end,
+    inputs = { x = { 3, 0, 4 }, w = { 1, 2, 4 }, r = { 1, 2, 2 } },
     gradient = 2,
   },
 }
