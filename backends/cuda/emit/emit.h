@@ -50,6 +50,22 @@ void cuda_dense_strides(int32_t rank, const int64_t *dims, int64_t *out_strides)
 /* Product of sizes. */
 int64_t cuda_product_of(const int64_t *dims, int32_t count);
 
+/* The lines of a tensor along one of its axes, whose elements are `inner` apart. */
+typedef struct cuda_lines {
+  int64_t elements; /* of all lines */
+  int64_t length;
+  int64_t inner;
+  bool is_rows; /* a block of threads for each, which lies in one piece; else a thread */
+} cuda_lines_t;
+
+cuda_lines_t cuda_lines_of(const cleave_tensor_view_t *x, int64_t axis);
+
+/* A kernel from the first input to the first output with the numbers: lines, their length, `inner`. Its text
+ * gets `defines`, which say ROWS. */
+CLEAVE_MUST_USE cleave_status_t cuda_emit_lines(cuda_plan_t *plan, const cleave_node_view_t *node,
+                                                const char *text, const char *defines,
+                                                const cuda_lines_t *lines);
+
 /* "typedef u32 element;": elements of so many bytes, 1 to 16, that are only moved. */
 const char *cuda_word_type(int64_t size);
 

@@ -41,6 +41,34 @@ int64_t cuda_product_of(const int64_t *dims, int32_t count) {
   return result;
 }
 
+enum { BLOCK = 256, SHORT_ROW = 32 };
+
+cuda_lines_t cuda_lines_of(const cleave_tensor_view_t *x, int64_t axis) {
+  cuda_lines_t lines = {.elements = cleave_view_element_count(x), .length = 1, .inner = 1};
+  if (x->rank > 0) {
+    lines.length = x->dims[axis];
+    lines.inner = cuda_product_of(x->dims + axis + 1, x->rank - (int32_t)axis - 1);
+  }
+  lines.is_rows = lines.inner == 1 && lines.length > SHORT_ROW;
+  return lines;
+}
+
+cleave_status_t cuda_emit_lines(cuda_plan_t *plan, const cleave_node_view_t *node, const char *text,
+                                const char *defines, const cuda_lines_t *lines) {
+  cuda_kernel_call_t call = {
+      .text = text,
+      .label = node->op,
+      .defines = defines,
+      .is_wide = cuda_is_wide(lines->elements),
+      .pointer_count = 2,
+      .pointers = {{node->inputs[0], 0}, {node->outputs[0], 0}},
+      .number_count = 3,
+      .numbers = {lines->length > 0 ? lines->elements / lines->length : 0, lines->length, lines->inner},
+      .block = BLOCK};
+  call.threads = call.numbers[0] * (lines->is_rows ? BLOCK : 1);
+  return cuda_plan_kernel(plan, &call);
+}
+
 int64_t cuda_widen_block(int64_t size, int64_t *inner) {
   while (size < 16 && *inner > 0 && *inner % 2 == 0) {
     *inner /= 2;

@@ -8,7 +8,7 @@
 #include "kernels/convert.h"
 #include "kernels/cuda/expression.h"
 
-enum { BLOCK = 256, MAX_DEFINES = 384, SHORT_ROW = 32 };
+enum { BLOCK = 256, MAX_DEFINES = 384 };
 
 /* ---- by diagonals ---- */
 
@@ -129,22 +129,9 @@ cleave_status_t cuda_emit_running_sum(cuda_plan_t *plan, const cleave_node_view_
     return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE,
                             "its axis is outside of the shape, or it adds up bools");
   }
-  int64_t length = x->rank == 0 ? 1 : x->dims[axis];
-  int64_t inner = x->rank == 0 ? 1 : cuda_product_of(x->dims + axis + 1, x->rank - (int32_t)axis - 1);
-  int64_t elements = cleave_view_element_count(x);
-  bool is_rows = inner == 1 && length > SHORT_ROW;
-  write_sums(defines, x->dtype, node, is_rows);
-  cuda_kernel_call_t call = {.text = "running_sum",
-                             .label = node->op,
-                             .defines = defines,
-                             .is_wide = cuda_is_wide(elements),
-                             .pointer_count = 2,
-                             .pointers = {{node->inputs[0], 0}, {node->outputs[0], 0}},
-                             .number_count = 3,
-                             .numbers = {length > 0 ? elements / length : 0, length, inner},
-                             .block = BLOCK};
-  call.threads = call.numbers[0] * (is_rows ? BLOCK : 1);
-  return cuda_plan_kernel(plan, &call);
+  const cuda_lines_t lines = cuda_lines_of(x, axis);
+  write_sums(defines, x->dtype, node, lines.is_rows);
+  return cuda_emit_lines(plan, node, "running_sum", defines, &lines);
 }
 
 cleave_status_t cuda_emit_reverse_sequence(cuda_plan_t *plan, const cleave_node_view_t *node) {
