@@ -179,7 +179,7 @@ local function find_cuts(graph, found)
   for _, cache in ipairs(found.caches) do
     for _, reader in ipairs(cache.past.users) do
       local other = reader.op ~= "Shape" and reader.outputs[1] ~= cache.joined and name_of(reader)
-        or reader.op == "Shape" and cuts_of.other_reader(reader.outputs[1], cuts, {})
+        or reader.op == "Shape" and cuts_of.other_reader(reader.outputs[1], cuts)
       if other then
         return nil, ("%s computes something else from the past '%s'"):format(other, cache.past.name)
       end
@@ -191,7 +191,7 @@ local function find_cuts(graph, found)
       return nil, ("the mask of %s is not cut from tables"):format(name_of(node))
     end
   end
-  local other = found.mask and masks.other_reader(found.mask, cuts, {})
+  local other = found.mask and masks.other_reader(found.mask, cuts)
   if other then
     return nil, ("%s computes something else from the mask '%s'"):format(other, found.mask.name)
   end
@@ -263,7 +263,7 @@ return ruleset {
 
   rewrite "kept_room" {
     doc = "New keys or values are written into a state that has room for them, not into a copy.",
-    pattern = op { "Pad", as = "pad", inputs = { data = any "past" } }
+    pattern = op { "Pad", inputs = { data = any "past" } }
       >> op { "TensorScatter", as = "scatter" },
     where = function(m)
       return m.past.is_input and m.past.rank == 4 and m.scatter.outputs[1].is_output,

@@ -60,21 +60,30 @@ end
 local INTEGERS = { Shape = true, Gather = true, Concat = true, Add = true, Sub = true,
   Cast = true, Identity = true, Reshape = true, Squeeze = true, Unsqueeze = true }
 
--- Does a reader of sizes of the past do anything else than cutting tables? If so, its name.
-local function other_reader(value, cuts, seen)
+-- The name of the first node that reads a value, or what is computed from it, and that neither ends
+-- there (`ends(node, value)`) nor passes it on (`passes(node)`); nil: there is none.
+local function first_other(value, ends, passes, seen)
+  seen = seen or {}
   for _, node in ipairs(value.users) do
-    if not cuts[node] and not seen[node] then
+    if not seen[node] and not ends(node, value) then
       seen[node] = true
-      if not INTEGERS[node.op] then
-        return name_of(node)
-      end
-      local found = other_reader(node.outputs[1], cuts, seen)
+      local found = not passes(node) and name_of(node)
+        or first_other(node.outputs[1], ends, passes, seen)
       if found then
         return found
       end
     end
   end
   return nil
+end
+
+-- Does a reader of sizes of the past do anything else than cutting tables? If so, its name.
+local function other_reader(value, cuts)
+  return first_other(value, function(node)
+    return cuts[node]
+  end, function(node)
+    return INTEGERS[node.op]
+  end)
 end
 
 -- The cuts of a node by the size `past` and the sum `fresh`; nil if it makes none, false and why if
@@ -88,4 +97,6 @@ local function cuts_of_node(node, past, fresh)
   return nil
 end
 
-return { name_of = name_of, of_node = cuts_of_node, other_reader = other_reader }
+return {
+  name_of = name_of, of_node = cuts_of_node, first_other = first_other, other_reader = other_reader,
+}

@@ -4,7 +4,7 @@
 
 local sizes = include "generation/sizes.lua"
 local is_same, elements_of, sum_of_size = sizes.is_same, sizes.elements, sizes.of_size
-local name_of = include("generation/cuts.lua").name_of
+local first_other = include("generation/cuts.lua").first_other
 
 local POINTWISE = { Add = true, And = true, Cast = true, Equal = true, Expand = true,
   Greater = true, GreaterOrEqual = true, Identity = true, Less = true, LessOrEqual = true,
@@ -56,22 +56,12 @@ end
 
 -- Who reads the mask of a call, or what is computed from it, other than Attention as its mask? What
 -- is behind the last token has to stay where it is.
-local function other_mask_reader(value, cuts, seen)
-  for _, node in ipairs(value.users) do
-    local is_mask = node.op == "Attention" and node.inputs.attn_mask == value
-      and node.inputs.Q ~= value and node.inputs.K ~= value and node.inputs.V ~= value
-    if not seen[node] and not is_mask and node.op ~= "Shape" and not cuts[node] then
-      seen[node] = true
-      if not keeps_columns(node) then
-        return name_of(node)
-      end
-      local found = other_mask_reader(node.outputs[1], cuts, seen)
-      if found then
-        return found
-      end
-    end
-  end
-  return nil
+local function other_mask_reader(value, cuts)
+  return first_other(value, function(node, read)
+    local inputs = node.inputs
+    return cuts[node] or node.op == "Shape" or node.op == "Attention" and inputs.attn_mask == read
+      and inputs.Q ~= read and inputs.K ~= read and inputs.V ~= read
+  end, keeps_columns)
 end
 
 -- The mask that comes with each call: integers, a row for each row of tokens and of another length.

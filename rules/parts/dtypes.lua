@@ -33,8 +33,8 @@ local function operands(node)
   return count == true and #node.inputs or count
 end
 
----Does the node compute floats of this dtype, and of no other? Only if `change` knows the operator.
-function M.computes(node, dtype)
+-- Does the node compute floats of this dtype, and of no other?
+local function computes(node, dtype)
   local found = false
   for k = 1, operands(node) or 0 do
     local own = node.inputs[k] and node.inputs[k].dtype
@@ -75,7 +75,7 @@ function M.change(graph, g, from, to, chooses)
   local nodes, chosen, count = {}, {}, 0
   for node in graph:topological() do
     nodes[#nodes + 1] = node
-    if M.computes(node, from) and chooses(node) then
+    if computes(node, from) and chooses(node) then
       chosen[node.index] = true
       count = count + 1
     end
