@@ -131,7 +131,9 @@ class CachedGpt(Gpt):
         before = past[0].shape[2]
         total = before + ids.shape[1]
         x = self.words(ids) + self.places(self.positions[:, before:total])
-        mask = self.mask[:, :, before:total, :total]
+        return self.decode(x, self.mask[:, :, before:total, :total], past)
+
+    def decode(self, x, mask, past):
         present = []
         for k, layer in enumerate(self.layers):
             x, pair = layer(x, mask, past[2 * k: 2 * k + 2])
@@ -158,12 +160,7 @@ class MaskedGpt(CachedGpt):
 
     def forward(self, ids, mask, positions, *past):
         x = self.words(ids) + self.places(positions)
-        seen = self.see(ids, mask, past[0].shape[2])
-        present = []
-        for k, layer in enumerate(self.layers):
-            x, pair = layer(x, seen, past[2 * k: 2 * k + 2])
-            present += pair
-        return (self.head(self.norm(x)), *present)
+        return self.decode(x, self.see(ids, mask, past[0].shape[2]), past)
 
 
 class CountedGpt(MaskedGpt):
