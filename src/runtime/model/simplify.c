@@ -158,7 +158,7 @@ static cleave_status_t remove_folded(folding_t *folding, cleave_node_t node, cle
     if (record->tensor == NULL || record->use_count > 0) {
       continue;
     }
-    if (inputs[k].index < budget->first_value) { /* the model's own, which no session will read */
+    if (inputs[k].index < budget->first_value) { /* the model's own, which this graph reads no more */
       cleave_file_drop_pages(record->tensor->data, record->tensor->bytes);
       continue;
     }
