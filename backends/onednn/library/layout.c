@@ -108,6 +108,14 @@ onednn_layout_t onednn_layout_panels(const onednn_shape_t *shape) {
   return in_blocks(shape, tags);
 }
 
+onednn_layout_t onednn_layout_product_panels(const onednn_shape_t *shape) {
+  onednn_layout_t layout = invalid();
+  dnnl_dims_t dims;
+  int rank = fill_dims(shape, dims);
+  return rank == 2 && onednn_md_tagged(&layout, rank, dims, dnnl_BA16a64b) == dnnl_success ? layout
+                                                                                           : invalid();
+}
+
 onednn_layout_t onednn_layout_typed(const onednn_layout_t *layout, dnnl_data_type_t type) {
   onednn_layout_t out;
   if (layout->data_type == type) {

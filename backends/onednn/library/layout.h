@@ -32,6 +32,10 @@ onednn_layout_t onednn_layout_blocked_by_8(const onednn_shape_t *shape);
 /* Rank 3: the first dimension in blocks of 16, which lie innermost. */
 onednn_layout_t onednn_layout_panels(const onednn_shape_t *shape);
 
+/* A matrix [K, N] as oneDNN's products with AVX-512 read it: columns in panels of 64, each contiguous, rows
+ * in multiples of 16. */
+onednn_layout_t onednn_layout_product_panels(const onednn_shape_t *shape);
+
 onednn_layout_t onednn_layout_strided(const onednn_shape_t *shape, const int64_t *strides);
 
 /* The layout with elements of another type in the same places; and the bytes of an element. */

@@ -142,30 +142,31 @@ static cleave_status_t run(onednn_plan_t *plan, const onednn_kernel_t *kernel,
   return onednn_emit_rest(plan, &request, &fitted, kernel->output);
 }
 
-// Few rows by a loop of our own, which reads the weights once, where they lie if the model has them
-// transposed.
+// Few rows by a loop of our own, which reads the weights once: in panels, as oneDNN reads them for more rows,
+// or row by row, where they lie if the model has them transposed.
 static cleave_status_t run_few_rows(onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                     const onednn_product_t *product, const onednn_folding_t *folding,
-                                    product_context_t *context) {
+                                    bool in_panels, product_context_t *context) {
   int64_t rows = product->a.dims[0];
   int64_t depth = product->a.dims[1];
   int64_t columns = product->b.dims[1];
-  onednn_layout_t transposed = onednn_layout_strided(&product->b, (const int64_t[]){1, depth});
+  onednn_layout_t weights = in_panels ? onednn_layout_product_panels(&product->b)
+                                      : onednn_layout_strided(&product->b, (const int64_t[]){1, depth});
   onednn_layout_t plain = onednn_layout_plain(&product->kernel);
   onednn_tensor_t result;
   onednn_argument_t arguments[4] = {{.name = DNNL_ARG_SRC}, {.name = DNNL_ARG_WEIGHTS}};
   uint32_t count = 2;
   ONEDNN_TRY(onednn_plan_plain(plan, &context->source_tensor, &arguments[0].tensor));
-  arguments[1].tensor.layout = transposed;
-  ONEDNN_TRY(onednn_plan_convert(plan, &context->weights_tensor, &transposed, &arguments[1].tensor));
+  ONEDNN_TRY(onednn_plan_convert(plan, &context->weights_tensor, &weights, &arguments[1].tensor));
   if (context->has_bias) {
     arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_BIAS, .tensor = context->bias_tensor};
   }
   bool is_last = kernel->post_count == folding->posts;
   ONEDNN_TRY(onednn_plan_make(plan, is_last ? kernel->output : CLEAVE_INDEX_NONE, &plain, &result));
   arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_DST, .tensor = result};
-  const onednn_loop_t loop = {
-      .run = onednn_loop_product, .rank = (int32_t)count, .dims = {rows, columns, depth}};
+  const onednn_loop_t loop = {.run = in_panels ? onednn_loop_panels : onednn_loop_product,
+                              .rank = (int32_t)count,
+                              .dims = {rows, columns, depth}};
   ONEDNN_TRY(onednn_plan_loop(plan, &loop, arguments, count, kernel->node, "matmul loop"));
   ONEDNN_TRY(onednn_plan_reshape(plan, &result, &product->result, &result));
   return onednn_emit_chain(plan, &result, kernel->posts + folding->posts, kernel->post_count - folding->posts,
@@ -240,11 +241,11 @@ cleave_status_t onednn_emit_product(onednn_plan_t *plan, const onednn_kernel_t *
     ONEDNN_TRY(onednn_product_bias(plan, &product, &folding, &context.bias_tensor));
     context.bias = context.bias_tensor.layout;
   }
-  // Packed weights are read faster; those that the model has transposed need no copy.
-  bool is_few =
-      product.a.dims[0] <= ONEDNN_FEW_ROWS && (flip_b || kernel_instructions(KERNEL_AVX512) == KERNEL_PLAIN);
+  bool is_wide = kernel_instructions(KERNEL_AVX512) != KERNEL_PLAIN;
+  bool in_panels = is_wide && product.b.dims[1] >= ONEDNN_PANEL;
+  bool is_few = product.a.dims[0] <= ONEDNN_FEW_ROWS && (in_panels || flip_b || !is_wide);
   if (constant && type == dnnl_f32 && product.tall && is_few) {
-    return run_few_rows(plan, kernel, &product, &folding, &context);
+    return run_few_rows(plan, kernel, &product, &folding, in_panels, &context);
   }
   if (constant && type == dnnl_f32 && product.tall && kernel_matrix_runs_here()) {
     return run_matrix(plan, kernel, &product, &folding, &context);
