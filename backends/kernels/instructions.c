@@ -25,10 +25,11 @@ int kernel_instructions(int limit) {
   __builtin_cpu_init();
   if (limit >= KERNEL_AVX512 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("fma")) {
+      __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) {
     return KERNEL_AVX512;
   }
-  if (limit >= KERNEL_AVX2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+  if (limit >= KERNEL_AVX2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+      __builtin_cpu_supports("f16c")) {
     return KERNEL_AVX2;
   }
 #else

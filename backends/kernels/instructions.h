@@ -7,8 +7,8 @@
 
 enum { KERNEL_PLAIN, KERNEL_AVX2, KERNEL_AVX512 };
 
-/* The best that the processor has, at most `limit` and what the environment allows. AVX2 comes with FMA;
- * AVX-512 is F, BW, DQ and VL. */
+/* The best that the processor has, at most `limit` and what the environment allows. AVX2 comes with FMA
+ * and F16C; AVX-512 is F, BW, DQ and VL. */
 int kernel_instructions(int limit);
 
 /* The instructions that the environment allows, which is read once: CLEAVE_INSTRUCTIONS=plain or =avx2, in

@@ -49,9 +49,13 @@ static kernel_narrow_panel_t panel_at(const kernel_narrow_t *narrow, const void 
 
 /* ---- packing ---- */
 
+static bool are_floats(const kernel_narrow_t *narrow) {
+  return narrow->kind != KERNEL_NARROW_INTEGERS;
+}
+
 static uint32_t integer_at(const kernel_narrow_source_t *source, int64_t index) {
-  int32_t integer = source->is_signed ? ((const int8_t *)source->integers)[index]
-                                      : ((const uint8_t *)source->integers)[index];
+  int32_t integer = source->is_signed ? ((const int8_t *)source->numbers)[index]
+                                      : ((const uint8_t *)source->numbers)[index];
   return (uint32_t)(integer - source->lowest);
 }
 
@@ -72,18 +76,47 @@ static void pack_words(const kernel_narrow_t *narrow, const kernel_narrow_source
   }
 }
 
+/* Floats of a panel, [depth, 16]. A model may have them at any address. */
+static void pack_floats(const kernel_narrow_t *narrow, const kernel_narrow_source_t *source, int64_t panel,
+                        int64_t words, uint32_t *out) {
+  const unsigned char *from = source->numbers;
+  unsigned char *to = (unsigned char *)out;
+  int64_t left = narrow->matrix.columns - panel * PANEL;
+  int64_t width = left < PANEL ? left : PANEL;
+  memset(out, 0, (size_t)(words * PANEL) * sizeof(uint32_t));
+  for (int64_t k = 0; k < narrow->matrix.depth; k++) {
+    int64_t first = k * source->depth_stride + panel * PANEL * source->column_stride;
+    for (int64_t n = 0; n < width; n++) {
+      memcpy(to + (k * PANEL + n) * 2, from + (first + n * source->column_stride) * 2, 2);
+    }
+  }
+}
+
+/* The scale of a column in a block, with the factor of the column. */
+static float scale_at(const kernel_narrow_t *narrow, const kernel_narrow_source_t *source, int64_t block,
+                      int64_t n) {
+  if (n >= narrow->matrix.columns) {
+    return 0.0F;
+  }
+  float factor = source->factors != NULL ? source->factors[n] : 1.0F;
+  return are_floats(narrow)
+             ? factor
+             : source->scales[block * source->block_stride + n * source->scale_stride] * factor;
+}
+
 void kernel_narrow_pack(const kernel_narrow_t *narrow, const kernel_narrow_source_t *source, void *out) {
   sizes_t sizes = sizes_of(narrow);
   uint32_t *words = out;
   float *scale = (float *)out + sizes.panels * sizes.words * PANEL;
   uint8_t *zero = (uint8_t *)(scale + sizes.panels * sizes.blocks * PANEL);
   for (int64_t panel = 0; panel < sizes.panels; panel++) {
-    pack_words(narrow, source, panel, sizes.words, words + panel * sizes.words * PANEL);
+    (are_floats(narrow) ? pack_floats : pack_words)(narrow, source, panel, sizes.words,
+                                                    words + panel * sizes.words * PANEL);
     for (int64_t b = 0; b < sizes.blocks; b++) {
       for (int64_t n = panel * PANEL; n < (panel + 1) * PANEL; n++, scale++, zero++) {
         bool is_there = n < narrow->matrix.columns;
         int64_t at = b * source->block_stride + n * source->scale_stride;
-        *scale = is_there ? source->scales[at] * (source->factors != NULL ? source->factors[n] : 1.0F) : 0.0F;
+        *scale = scale_at(narrow, source, b, n);
         if (narrow->has_zeros) {
           *zero = (uint8_t)(is_there ? source->zeros[at] - source->lowest : 0);
         }
@@ -98,15 +131,20 @@ static bool is_few(const kernel_narrow_t *narrow) {
   return narrow->matrix.rows <= NARROW_ROWS;
 }
 
+/* Are sums of x needed? */
+static bool has_sums(const kernel_narrow_t *narrow) {
+  return is_few(narrow) && !are_floats(narrow);
+}
+
 int64_t kernel_narrow_sum_count(const kernel_narrow_t *narrow) {
-  return is_few(narrow) ? narrow->matrix.rows * sizes_of(narrow).blocks : 0;
+  return has_sums(narrow) ? narrow->matrix.rows * sizes_of(narrow).blocks : 0;
 }
 
 /* [blocks, rows]; eight sums side by side, so that a processor with vectors adds as many at a time. */
 void kernel_narrow_sum(const kernel_narrow_t *narrow, const float *x, float *out) {
   enum { LANES = 8 };
   const kernel_matrix_t *matrix = &narrow->matrix;
-  for (int64_t begin = 0; is_few(narrow) && begin < matrix->depth; begin += narrow->block) {
+  for (int64_t begin = 0; has_sums(narrow) && begin < matrix->depth; begin += narrow->block) {
     int64_t left = matrix->depth - begin;
     int64_t count = narrow->block < left ? narrow->block : left;
     for (int64_t r = 0; r < matrix->rows; r++) {

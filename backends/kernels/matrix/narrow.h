@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Products of rows with a matrix of integers of 8 or 4 bits, which stand for numbers: (integer - zero point)
- * times the scale of their column and block of the depth (ONNX DequantizeLinear-21 with `axis` along the
- * depth). For few rows the time is that of reading the integers once; for many, panels of them become float32
- * that stays in a cache. float32 sums, for AVX2, also on processors with AVX-512.
+ * Products of rows with a matrix of narrow numbers: integers of 8 or 4 bits, which stand for (integer - zero
+ * point) times the scale of their column and block of the depth (ONNX DequantizeLinear-21 with `axis` along
+ * the depth), float16, or bfloat16. For few rows the time is that of reading the matrix once; for many,
+ * panels of it become float32 that stays in a cache. float32 sums, for AVX2, also on processors with AVX-512.
  *
  * Sums are in an order that depth, block and rows decide: results are the same on any number of threads.
  */
@@ -14,19 +14,26 @@
 
 #include "kernels/matrix/matrix.h"
 
+typedef enum kernel_narrow_kind {
+  KERNEL_NARROW_INTEGERS,
+  KERNEL_NARROW_FLOAT16,
+  KERNEL_NARROW_BFLOAT16
+} kernel_narrow_kind_t;
+
 typedef struct kernel_narrow {
   kernel_matrix_t matrix;
-  int64_t block; /* elements of the depth with one scale: a multiple of 8, or the depth */
-  int32_t bits;  /* 8 or 4 */
+  kernel_narrow_kind_t kind;
+  int64_t block; /* elements of the depth with one scale: a multiple of 8, or the depth; floats: the depth */
+  int32_t bits;  /* 8 or 4; floats: 16, and the next two are not used */
   bool has_zeros;
   float zero; /* without `has_zeros`: the zero point of all, less the lowest integer */
 } kernel_narrow_t;
 
-/* Integers as a model has them, a byte each: that of element k of the depth and column n is integers[k
- * depth_stride + n column_stride], from `lowest` to lowest + 2^bits - 1; its scale is scales[k / block
- * block_stride + n scale_stride], and so its zero point. */
+/* Numbers as a model has them, a byte each, floats two: that of element k of the depth and column n is
+ * numbers[k depth_stride + n column_stride], integers from `lowest` to lowest + 2^bits - 1; the scale of an
+ * integer is scales[k / block block_stride + n scale_stride], and so its zero point. Floats have neither. */
 typedef struct kernel_narrow_source {
-  const void *integers;
+  const void *numbers;
   int64_t depth_stride;
   int64_t column_stride;
   bool is_signed;
@@ -58,8 +65,8 @@ void kernel_narrow_pack(const kernel_narrow_t *narrow, const kernel_narrow_sourc
 int64_t kernel_narrow_sum_count(const kernel_narrow_t *narrow);
 void kernel_narrow_sum(const kernel_narrow_t *narrow, const float *x, float *out);
 
-/* Units of work and computing them, as those of kernel_matrix_t. Infinities in x, and numbers that overflow,
- * become NaN and raise the flag "invalid". */
+/* Units of work and computing them, as those of kernel_matrix_t. With integers, infinities in x, and numbers
+ * that overflow, become NaN and raise the flag "invalid". */
 int64_t kernel_narrow_units(const kernel_narrow_t *narrow);
 int64_t kernel_narrow_grain(const kernel_narrow_t *narrow);
 void kernel_narrow_run(const kernel_narrow_t *narrow, const kernel_narrow_data_t *data, int64_t begin,

@@ -5,6 +5,11 @@
 // instructions.
 #include "kernels/matrix/narrow_tiles.h"
 
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+#include "cleave/half.h"
 #include "kernels/matrix/vectors.h"
 
 typedef uint32_t words_t __attribute__((vector_size(HALF * sizeof(uint32_t))));
@@ -100,15 +105,69 @@ TILE_INLINE void add_block(const kernel_narrow_t *narrow, const kernel_narrow_da
   }
 }
 
+/* Eight floats of 16 bits. */
+TILE_INLINE vector_t widened(const uint16_t *from, const bool is_brain) {
+#if defined(__F16C__)
+  __m128i halves = _mm_loadu_si128((const __m128i *)from);
+  return is_brain ? (vector_t)_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16)
+                  : (vector_t)_mm256_cvtph_ps(halves);
+#else
+  vector_t out;
+  for (int k = 0; k < HALF; k++) {
+    out[k] = is_brain ? cleave_bfloat_to_float(from[k]) : cleave_half_to_float(from[k]);
+  }
+  return out;
+#endif
+}
+
+/* All of the depth. */
+TILE_INLINE void add_floats(const kernel_narrow_t *narrow, const kernel_narrow_data_t *data,
+                            const kernel_narrow_panel_t *panel, vector_t out[NARROW_ROWS][2], const int rows,
+                            const bool is_brain) {
+  const int chains = rows <= 2 ? CHAINS : 1;
+  const uint16_t *weights = (const uint16_t *)panel->words;
+  const float *x = data->x;
+  int64_t stride = narrow->matrix.x_stride;
+  int64_t depth = narrow->matrix.depth;
+  vector_t sums[NARROW_ROWS][CHAINS][2] = {0};
+  for (int64_t k = 0; k < depth; k += chains) {
+#pragma GCC unroll 2
+    for (int c = 0; c < chains; c++) {
+      if (k + c < depth) {
+        vector_t left = widened(weights + (k + c) * PANEL, is_brain);
+        vector_t right = widened(weights + (k + c) * PANEL + HALF, is_brain);
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; r++) {
+          vector_t factor = all(x[r * stride + k + c]);
+          sums[r][c][0] += factor * left;
+          sums[r][c][1] += factor * right;
+        }
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < rows; r++) {
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; half++) {
+      out[r][half] = (sums[r][0][half] + sums[r][1][half]) * load(panel->scales + half * HALF);
+    }
+  }
+}
+
+/* `bits` and `is_brain`, for floats, are literals as well. */
 TILE_INLINE void multiply(const kernel_narrow_t *narrow, const kernel_narrow_data_t *data,
-                          const kernel_narrow_panel_t *panel, const int rows, const int bits) {
+                          const kernel_narrow_panel_t *panel, const int rows, const int bits,
+                          const bool is_brain) {
   const kernel_matrix_t *matrix = &narrow->matrix;
   int64_t left = matrix->columns - panel->column;
   int64_t width = left < PANEL ? left : PANEL;
-  int64_t blocks = (matrix->depth - 1) / narrow->block + 1;
+  int64_t blocks = bits == 16 ? 0 : (matrix->depth - 1) / narrow->block + 1;
   vector_t out[NARROW_ROWS][2] = {0};
   for (int64_t block = 0; block < blocks; block++) {
     add_block(narrow, data, panel, block, out, rows, bits);
+  }
+  if (bits == 16) {
+    add_floats(narrow, data, panel, out, rows, is_brain);
   }
   vector_t low = all(matrix->low);
   vector_t high = all(matrix->high);
@@ -130,18 +189,27 @@ TILE_INLINE void multiply(const kernel_narrow_t *narrow, const kernel_narrow_dat
   }
 }
 
+TILE_INLINE void multiply_rows(const kernel_narrow_t *narrow, const kernel_narrow_data_t *data,
+                               const kernel_narrow_panel_t *panel, const int bits, const bool is_brain) {
+  switch (narrow->matrix.rows) {
+    case 1: multiply(narrow, data, panel, 1, bits, is_brain); break;
+    case 2: multiply(narrow, data, panel, 2, bits, is_brain); break;
+    case 3: multiply(narrow, data, panel, 3, bits, is_brain); break;
+    default: multiply(narrow, data, panel, 4, bits, is_brain);
+  }
+}
+
 void kernel_narrow_few(const kernel_narrow_t *narrow, const kernel_narrow_data_t *data,
                        const kernel_narrow_panel_t *panel) {
-  int64_t rows = narrow->matrix.rows;
-  switch (narrow->bits == 4 ? rows : -rows) {
-    case 1: multiply(narrow, data, panel, 1, 4); break;
-    case 2: multiply(narrow, data, panel, 2, 4); break;
-    case 3: multiply(narrow, data, panel, 3, 4); break;
-    case 4: multiply(narrow, data, panel, 4, 4); break;
-    case -1: multiply(narrow, data, panel, 1, 8); break;
-    case -2: multiply(narrow, data, panel, 2, 8); break;
-    case -3: multiply(narrow, data, panel, 3, 8); break;
-    default: multiply(narrow, data, panel, 4, 8);
+  switch (narrow->kind) {
+    case KERNEL_NARROW_FLOAT16: multiply_rows(narrow, data, panel, 16, false); break;
+    case KERNEL_NARROW_BFLOAT16: multiply_rows(narrow, data, panel, 16, true); break;
+    default:
+      if (narrow->bits == 4) {
+        multiply_rows(narrow, data, panel, 4, false);
+      } else {
+        multiply_rows(narrow, data, panel, 8, false);
+      }
   }
 }
 
@@ -175,11 +243,25 @@ TILE_INLINE void expand(const kernel_narrow_t *narrow, const kernel_narrow_panel
   }
 }
 
+TILE_INLINE void expand_floats(const kernel_narrow_panel_t *panel, int64_t from, int64_t end, float *out,
+                               const bool is_brain) {
+  const uint16_t *weights = (const uint16_t *)panel->words;
+  for (int64_t at = from * PANEL; at < end * PANEL; at += HALF) {
+    vector_t number = widened(weights + at, is_brain) * load(panel->scales + at % PANEL);
+    store(out + at - from * PANEL, number);
+  }
+}
+
 void kernel_narrow_expand(const kernel_narrow_t *narrow, const kernel_narrow_panel_t *panel, int64_t from,
                           int64_t end, float *out) {
-  if (narrow->bits == 4) {
-    expand(narrow, panel, from, end, out, 4);
-  } else {
-    expand(narrow, panel, from, end, out, 8);
+  switch (narrow->kind) {
+    case KERNEL_NARROW_FLOAT16: expand_floats(panel, from, end, out, false); break;
+    case KERNEL_NARROW_BFLOAT16: expand_floats(panel, from, end, out, true); break;
+    default:
+      if (narrow->bits == 4) {
+        expand(narrow, panel, from, end, out, 4);
+      } else {
+        expand(narrow, panel, from, end, out, 8);
+      }
   }
 }

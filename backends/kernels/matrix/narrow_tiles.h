@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Panels of packed integers: what narrow_tiles.c computes, compiled for AVX2. */
+/* Panels of packed numbers: what narrow_tiles.c computes, compiled for AVX2. */
 #ifndef CLEAVE_KERNELS_NARROW_TILES_H
 #define CLEAVE_KERNELS_NARROW_TILES_H
 
 #include "kernels/matrix/narrow.h"
 
-/* One panel of packed integers. */
+/* One panel of packed numbers. */
 typedef struct kernel_narrow_panel {
   int64_t column;        /* the first */
-  const uint32_t *words; /* [depth / (32 / bits), 16]: integers of one column, the lowest bits first */
-  const float *scales;   /* [blocks, 16] */
+  const uint32_t *words; /* [depth / (32 / bits), 16]: integers of one column, the lowest bits first; floats
+                            are [depth, 16], and the last words may be without an element */
+  const float *scales;   /* [blocks, 16]; of floats the factors of columns */
   const uint8_t *zeros;  /* the same; NULL: `zero` for all */
 } kernel_narrow_panel_t;
 

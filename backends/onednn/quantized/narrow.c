@@ -65,7 +65,7 @@ static void set_bits(const onednn_quantization_t *numbers, int64_t count, packin
   int32_t range[2];
   int32_t lowest = packing->source.is_signed ? INT8_MIN : 0;
   // With the highest bit flipped, signed integers are in the order of unsigned ones.
-  find_range(packing->source.integers, count, packing->source.is_signed ? 0x80 : 0, range);
+  find_range(packing->source.numbers, count, packing->source.is_signed ? 0x80 : 0, range);
   range[0] += lowest;
   range[1] += lowest;
   for (int64_t k = 0; k < (numbers->zeros != NULL ? numbers->count : 1); k++) {
@@ -88,7 +88,7 @@ static bool describe(const onednn_plan_t *plan, const onednn_tensor_t *weights, 
     return false;
   }
   packing->source =
-      (kernel_narrow_source_t){.integers = buffer->data,
+      (kernel_narrow_source_t){.numbers = buffer->data,
                                .is_signed = weights->layout.data_type == dnnl_s8,
                                .scales = numbers->scales != NULL ? numbers->scales : &numbers->scale,
                                .zeros = numbers->zeros};

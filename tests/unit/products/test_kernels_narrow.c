@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of rows with packed integers against sums in double of what the integers stand for: 8 and 4 bits,
-// few rows and many, blocks of all sizes with a rest, zero points, integers either way round, what is added,
-// bounds. Processors without AVX2 have nothing to test.
+// Products of rows with packed integers and floats of 16 bits against sums in double of what they stand for:
+// 8 and 4 bits, few rows and many, blocks of all sizes with a rest, zero points, numbers either way round,
+// what is added, bounds. Processors without AVX2 have nothing to test.
 #include <fenv.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cleave/half.h"
 #include "floats_case.h"
 #include "kernels/matrix/narrow.h"
 #include "unit.h"
@@ -16,7 +17,7 @@ enum { GAP = 3 };
 typedef struct operands {
   kernel_narrow_t narrow;
   kernel_narrow_source_t source;
-  unsigned char *integers;
+  unsigned char *integers; /* or floats of 16 bits */
   float *scales;
   int32_t *zeros;
   float *factors;
@@ -35,6 +36,7 @@ typedef struct form {
   int64_t depth;
   int64_t block;
   int32_t bits;
+  kernel_narrow_kind_t kind;
   bool is_signed;
   bool is_transposed;
   bool has_zeros;
@@ -59,13 +61,21 @@ static operands_t make(const form_t *form) {
                                         .y_stride = form->columns + GAP,
                                         .low = -INFINITY,
                                         .high = INFINITY},
+                             .kind = form->kind,
                              .block = form->block,
                              .bits = form->bits,
                              .has_zeros = form->has_zeros,
                              .zero = form->has_zeros ? 1000 : (float)(5 - lowest)}};
-  o.integers = room((size_t)count, 1);
+  o.integers = room((size_t)count, 2);
   for (int64_t k = 0; k < count; k++) {
-    o.integers[k] = (unsigned char)(lowest + rand() % (1 << form->bits));
+    float number = (float)(rand() % 2001 - 1000) / (float)(1 << rand() % 28); /* also below normal float16 */
+    uint16_t half =
+        form->kind == KERNEL_NARROW_FLOAT16 ? cleave_float_to_half(number) : cleave_float_to_bfloat(number);
+    if (form->kind == KERNEL_NARROW_INTEGERS) {
+      o.integers[k] = (unsigned char)(lowest + rand() % (1 << form->bits));
+    } else {
+      memcpy(o.integers + 2 * k, &half, sizeof(half));
+    }
   }
   o.scales = floats_case_random(blocks * form->columns);
   o.zeros = room((size_t)(blocks * form->columns), sizeof(int32_t));
@@ -77,7 +87,7 @@ static operands_t make(const form_t *form) {
   o.sum = floats_case_random(form->rows * o.narrow.matrix.sum_stride);
   o.x = floats_case_random(form->rows * o.narrow.matrix.x_stride);
   o.y = floats_case_random(form->rows * o.narrow.matrix.y_stride);
-  o.source = (kernel_narrow_source_t){.integers = o.integers,
+  o.source = (kernel_narrow_source_t){.numbers = o.integers,
                                       .depth_stride = form->is_transposed ? 1 : form->columns,
                                       .column_stride = form->is_transposed ? form->depth : 1,
                                       .is_signed = form->is_signed,
@@ -115,16 +125,26 @@ static void release(operands_t *o) {
 
 static double number_at(const operands_t *o, int64_t k, int64_t n) {
   const kernel_narrow_source_t *s = &o->source;
-  unsigned char byte = o->integers[k * s->depth_stride + n * s->column_stride];
-  int32_t integer = s->is_signed ? (int32_t)(signed char)byte : (int32_t)byte;
+  int64_t index = k * s->depth_stride + n * s->column_stride;
   int64_t at = k / o->narrow.block * s->block_stride + n * s->scale_stride;
   double factor = s->factors != NULL ? (double)s->factors[n] : 1.0;
+  if (o->narrow.kind != KERNEL_NARROW_INTEGERS) {
+    uint16_t half;
+    memcpy(&half, o->integers + 2 * index, sizeof(half));
+    return factor * (double)(o->narrow.kind == KERNEL_NARROW_FLOAT16 ? cleave_half_to_float(half)
+                                                                     : cleave_bfloat_to_float(half));
+  }
+  unsigned char byte = o->integers[index];
+  int32_t integer = s->is_signed ? (int32_t)(signed char)byte : (int32_t)byte;
   return (double)(integer - o->zeros[at]) * (double)o->scales[at] * factor;
 }
 
 /* Sums are as exact as those of the largest number that the integers of a block can stand for. */
 static double largest_at(const operands_t *o, int64_t k, int64_t n) {
   const kernel_narrow_source_t *s = &o->source;
+  if (o->narrow.kind != KERNEL_NARROW_INTEGERS) {
+    return fabs(number_at(o, k, n));
+  }
   int64_t at = k / o->narrow.block * s->block_stride + n * s->scale_stride;
   double factor = s->factors != NULL ? (double)s->factors[n] : 1.0;
   return fabs((double)o->scales[at] * factor) * (double)(1 << o->narrow.bits);
@@ -191,6 +211,52 @@ UNIT_TEST_UNLESS(multiplies_integers_of_all_forms, lacks_avx2) {
         run_and_expect(&o);
         release(&o);
       }
+    }
+  }
+}
+
+UNIT_TEST_UNLESS(multiplies_floats_of_16_bits, lacks_avx2) {
+  static const int64_t ROWS[] = {1, 2, 3, 4, 5, 13, 100};
+  static const int64_t SIZES[][2] = {{1, 1}, {15, 7}, {16, 64}, {40, 800}, {33, 1601}};
+  int tried = 0;
+  for (size_t r = 0; r < sizeof ROWS / sizeof *ROWS; r++) {
+    for (size_t s = 0; s < sizeof SIZES / sizeof *SIZES; s++, tried++) {
+      const form_t form = {.rows = ROWS[r],
+                           .columns = SIZES[s][0],
+                           .depth = SIZES[s][1],
+                           .block = SIZES[s][1],
+                           .bits = 16,
+                           .kind = tried % 2 == 0 ? KERNEL_NARROW_FLOAT16 : KERNEL_NARROW_BFLOAT16,
+                           .is_transposed = tried % 3 == 0,
+                           .has_more = tried % 5 < 3};
+      operands_t o = make(&form);
+      ck_assert_int_eq(kernel_narrow_sum_count(&o.narrow), 0);
+      run_and_expect(&o);
+      release(&o);
+    }
+  }
+}
+
+/* What is no finite number comes out as of float32: infinities of weights and of x, and a NaN. */
+UNIT_TEST_UNLESS(keeps_special_values_of_floats, lacks_avx2) {
+  static const kernel_narrow_kind_t KINDS[] = {KERNEL_NARROW_FLOAT16, KERNEL_NARROW_BFLOAT16};
+  for (int k = 0; k < 2; k++) {
+    for (int64_t rows = 2; rows < 20; rows += 15) {
+      const form_t form = {.rows = rows, .columns = 3, .depth = 9, .block = 9, .bits = 16, .kind = KINDS[k]};
+      const uint16_t infinity = KINDS[k] == KERNEL_NARROW_FLOAT16 ? 0x7c00 : 0x7f80;
+      const uint16_t nan = 0x7fff;
+      operands_t o = make(&form);
+      for (int64_t j = 0; j < form.depth; j++) {
+        o.x[j] = 1;
+      }
+      o.x[o.narrow.matrix.x_stride] = INFINITY;
+      memcpy(o.integers + 2, &infinity, 2); /* [0, 1] */
+      memcpy(o.integers + 4, &nan, 2);      /* [0, 2] */
+      kernel_narrow_pack(&o.narrow, &o.source, o.packed);
+      kernel_narrow_run(&o.narrow, &o.data, 0, kernel_narrow_units(&o.narrow));
+      ck_assert(isfinite(o.y[0]) && o.y[1] == INFINITY && isnan(o.y[2]));
+      ck_assert(!isfinite(o.y[o.narrow.matrix.y_stride]));
+      release(&o);
     }
   }
 }
