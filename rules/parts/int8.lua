@@ -10,6 +10,7 @@
 
 local keep = include("parts/keep.lua")
 local integers = include("parts/integers.lua")
+local stored = include("parts/stored.lua")
 
 local reduce_range = option.boolean(true, "weights of 7 bits, which every processor multiplies; "
   .. "false: of 8 bits, for processors with VNNI")
@@ -24,8 +25,8 @@ local ACTIVATIONS = { Clip = true, LeakyRelu = true, Relu = true }
 -- Can integers compute this product?
 local function is_product(node)
   local w = node.inputs[2]
-  return PRODUCTS[node.op] and w.is_constant and w.dtype == "float32" and w.rank ~= nil
-    and (node.op == "Conv" or w.rank == 2)
+  return PRODUCTS[node.op] and (w.is_constant or stored.is_cast(w)) and w.dtype == "float32"
+    and w.rank ~= nil and (node.op == "Conv" or w.rank == 2)
 end
 
 -- ---- weights ----

@@ -1,28 +1,39 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Weights of matrix products as integers of 8 or 4 bits, data in float32: where few rows are
--- multiplied, as in generation token by token, the time is that of reading the weights. A scale
--- (and with `zero_points` a zero point) belongs to a column and `block` elements of the depth.
--- The model becomes DequantizeLinear (opset 21) of constant integers before its product, as other
--- tools write it, and both become one kernel; models that come with such weights need no option.
+-- Weights of matrix products as integers of 8 or 4 bits or floats of 16, data in float32: where few
+-- rows are multiplied, as in generation token by token, the time is that of reading the weights.
+-- The model becomes DequantizeLinear (opset 21) of constant integers, or Cast of constant floats,
+-- before its product, as other tools write it, and both become one kernel; models that come with
+-- such weights need no option. A scale (and with `zero_points` a zero point) of integers belongs to
+-- a column and `block` elements of the depth.
+--
+-- Kernels that read floats of 16 bits are for few rows: without the option, products of more rows
+-- read float32, packed once. With it the weights are kept once, in 16 bits.
 --
 -- `keep` (parts/precision.lua) lists what stays float32.
 
 local steps = include("parts/steps.lua")
 local keep = include("parts/keep.lua")
+local stored = include("parts/stored.lua")
 
 local options = {
   weights = option.enum("float32", "how weights of matrix products are stored", {
-    "float32", "int8", "int4",
+    "float32", "float16", "bfloat16", "int8", "int4",
   }),
   block = option.integer(32, "elements of the depth that share a scale", { min = 16, max = 4096 }),
   zero_points = option.boolean(false, "a zero point per block, for weights that are not symmetric"),
 }
 
-local is_narrow = function(set)
+local CODES = { float16 = 10, bfloat16 = 16 } -- of the attribute `to` of Cast
+
+local function is_narrow(set)
   return set.weights ~= "float32"
 end
 
--- ---- float32 weights become integers ----
+local function is_short(set)
+  return CODES[set.weights] ~= nil
+end
+
+-- ---- float32 weights become narrow ----
 
 -- The largest block, at most that of the options, into which the depth can be cut.
 local function block_of(depth, set)
@@ -33,19 +44,30 @@ local function block_of(depth, set)
   return block >= 16 and block or nil
 end
 
+-- Constant weights, also if they are stored in 16 bits.
+local function weights()
+  return oneof { constant { as = "weights", rank = 2 }, output { stored.cast(), 1, as = "weights" } }
+end
+
 local function may_change(m, set)
   local shape = m.weights.shape
   local depth = m.product.op == "Gemm" and m.product.attrs.transB ~= 0 and shape[2] or shape[1]
   if keep.matcher(set.keep)(m.product) then
     return false, "it is kept in float32"
+  elseif is_short(set) then
+    return not stored.is_cast(m.weights), "its weights have 16 bits"
   elseif not block_of(depth, set) then
     return false, "its depth is not a multiple of 16"
   end
   return true
 end
 
--- Constant weights as DequantizeLinear of integers, with the depth along `axis`.
+-- Constant weights as DequantizeLinear of integers, with the depth along `axis`, or as Cast of
+-- floats.
 local function narrowed(g, weights, axis, set)
+  if is_short(set) then
+    return g.Cast(g.Cast(weights, { to = CODES[set.weights] }), { to = 1 })
+  end
   local shape = weights.shape
   local block = block_of(shape[axis + 1], set)
   local apart = axis == 0 and { shape[1] // block, block, shape[2] }
@@ -89,21 +111,27 @@ local function scales(g, ...)
 end
 
 local matmul = rewrite "narrow_matmul" {
-  doc = "MatMul of constant weights reads integers of 8 or 4 bits.",
+  doc = "MatMul of constant weights reads integers of 8 or 4 bits, or floats of 16.",
   enabled = is_narrow,
   pattern = op { "MatMul", as = "product", dtype = "float32",
-    inputs = { A = any "x", B = constant { as = "weights", rank = 2 } } },
+    inputs = { A = any "x", B = weights() } },
   where = may_change,
   replace = function(m, g, set)
     return g.MatMul(m.x, narrowed(g, m.weights, 0, set))
   end,
 }
 
+-- A product of float32 data with narrow weights, and what follows it.
+local function narrow(numbers)
+  return op { { "MatMul", "Gemm" }, as = "product", inputs = { any "data", numbers } }
+    >> maybe(repeated { steps.step(), max = 12 })
+end
+
 local gemm = rewrite "narrow_gemm" {
-  doc = "Gemm of constant weights reads integers of 8 or 4 bits.",
+  doc = "Gemm of constant weights reads integers of 8 or 4 bits, or floats of 16.",
   enabled = is_narrow,
   pattern = op { "Gemm", as = "product", dtype = "float32",
-    inputs = { A = any "x", B = constant { as = "weights", rank = 2 } } },
+    inputs = { A = any "x", B = weights() } },
   where = may_change,
   replace = function(m, g, set)
     local attrs = m.product.attrs
@@ -124,13 +152,22 @@ return {
   fuse "narrow" {
     doc = "A product of float32 data with constant integers, and what follows it.",
     priority = 1,
-    pattern = op {
-      { "MatMul", "Gemm" }, as = "product",
-      inputs = {
-        any "data", op { "DequantizeLinear", as = "numbers", inputs = { x = constant() } },
-      },
-    } >> maybe(repeated { steps.step(), max = 12 }),
+    pattern = narrow(op { "DequantizeLinear", as = "numbers", inputs = { x = constant() } }),
     attributes = { integers = true },
+  },
+
+  fuse "short" {
+    doc = "A product of float32 data with constant floats of 16 bits, and what follows it.",
+    priority = 1,
+    enabled = is_short,
+    pattern = narrow(stored.cast()),
+    attributes = { short = true },
+  },
+
+  fuse "short_few" {
+    doc = "The same, for few rows; more rows read float32 weights, packed once.",
+    priority = 1,
+    pattern = narrow(stored.cast()),
   },
 
   -- ---- tests ----
@@ -154,6 +191,36 @@ return {
     options = { weights = "int4", block = 64, zero_points = true },
     expect = { narrow_gemm = 1, narrow = 1, left = 0 },
     equal = { rtol = 0.1, atol = 0.5 },
+  },
+  test "weights in 16 bits are exact for a model of 16 bits, few rows and many" {
+    graph = function(g, x, y)
+      local w = g.Cast(g.Cast(g.weight { 64, 96 }, { to = 10 }), { to = 1 })
+      local v = g.Cast(g.Cast(g.weight { 40, 64 }, { to = 16 }), { to = 1 })
+      return product_of(g, g.MatMul(x, w), { 96, 40 }), g.Gemm(y, v, g.normal { 40 }, { transB = 1 })
+    end,
+    inputs = { x = { 2, 64 }, y = { 70, 64 } },
+    expect = { short_few = 2, product = 1, Cast = 2, left = 0 },
+    expect_not = { "narrow_matmul", "narrow_gemm" },
+    equal = true,
+  },
+  test "float32 weights in 16 bits are close, for any number of rows" {
+    graph = function(g, x)
+      return product_of(g, product_of(g, x, { 64, 96 }), { 96, 40 })
+    end,
+    inputs = { x = { 50, 64 } },
+    options = { weights = "bfloat16" },
+    expect = { narrow_matmul = 2, short = 2, Cast = 2, fusions = 2, left = 0 },
+    equal = { rtol = 0.02, atol = 0.05 },
+  },
+  test "weights of 16 bits become integers" {
+    graph = function(g, x)
+      return g.MatMul(x, g.Cast(g.Cast(g.weight { 64, 32 }, { to = 10 }), { to = 1 }))
+    end,
+    inputs = { x = { 1, 64 } },
+    options = { weights = "int8" },
+    expect = { narrow_matmul = 1, narrow = 1, left = 0 },
+    expect_not = { "Cast" },
+    equal = { rtol = 0.02, atol = 0.05 },
   },
   test "what is kept, and a depth without blocks, stay float32" {
     graph = function(g, x, y)

@@ -36,10 +36,6 @@ bool onednn_quantization_equal(const onednn_quantization_t *a, const onednn_quan
 /* Does the fusion of this node multiply 8-bit integers (its attribute `precision = "int8"`)? */
 bool onednn_multiplies_bytes(const cleave_region_view_t *region, uint32_t fusion);
 
-/* Does it read weights as integers, of 8 bits or fewer, and data as float32 (its attribute `weights =
- * "integers"`)? */
-bool onednn_reads_integers(const cleave_region_view_t *region, uint32_t fusion);
-
 /* Checks the DequantizeLinear nodes of a fusion, and a product of 8-bit integers: its weights are such,
  * signed, without zero points, with one scale or one per output channel. */
 CLEAVE_MUST_USE cleave_status_t onednn_quantization_check(const onednn_unit_t *unit);

@@ -71,7 +71,8 @@ static cleave_status_t check_values(const onednn_unit_t *unit) {
           !input && s > node->input_count && !value->is_output && onednn_use_count(unit->analysis, id) == 0;
       bool parameter = constant && s > 0 && dtype != CLEAVE_DTYPE_F16 && dtype != CLEAVE_DTYPE_BF16;
       bool byte = onednn_type_is_byte(onednn_type_of(dtype)) && takes_bytes(node, s);
-      if (dtype != CLEAVE_DTYPE_F32 && !byte && !parameter && !unused) {
+      bool narrow = onednn_unit_borrows(unit, node) && onednn_is_short(value);
+      if (dtype != CLEAVE_DTYPE_F32 && !byte && !narrow && !parameter && !unused) {
         return kernel_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
                            "%s '%s': value '%s' is not float32", node->op, onednn_node_name(node),
                            value->name);
@@ -219,6 +220,16 @@ static cleave_status_t fold_factors(onednn_unit_t *unit, onednn_kernel_t *kernel
   return CLEAVE_OK;
 }
 
+// Weights are read as they are stored.
+static void take_cast(const onednn_unit_t *unit, onednn_kernel_t *kernel) {
+  const cleave_region_view_t *region = unit->analysis->region;
+  uint32_t producer = region->values[kernel->weights].producer;
+  uint32_t entry = producer != CLEAVE_INDEX_NONE ? onednn_unit_find(unit, producer) : CLEAVE_INDEX_NONE;
+  if (entry != CLEAVE_INDEX_NONE && onednn_casts_weights(region, unit_node(unit, entry))) {
+    kernel->weights = unit_node(unit, entry)->inputs[0];
+  }
+}
+
 // A Pad of zeros in front of a convolution or of an average that counts padding.
 static cleave_status_t fold_pad(onednn_unit_t *unit, onednn_kernel_t *kernel) {
   const cleave_region_view_t *region = unit->analysis->region;
@@ -278,6 +289,7 @@ static cleave_status_t recognise_primitive(onednn_unit_t *unit, onednn_kernel_t 
   if (kernel->kind == ONEDNN_PRODUCT) {
     ONEDNN_TRY(fold_factors(unit, kernel, &kernel->source));
     ONEDNN_TRY(fold_factors(unit, kernel, &kernel->weights));
+    take_cast(unit, kernel);
   }
   ONEDNN_TRY(fold_pad(unit, kernel));
   if (onednn_unit_makes(unit, kernel->source) ||

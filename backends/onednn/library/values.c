@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "kernels/convert.h"
+
 const char *onednn_node_name(const cleave_node_view_t *node) {
   return node->name != NULL && node->name[0] != '\0' ? node->name : node->op;
 }
@@ -158,9 +160,13 @@ bool onednn_numbers(const cleave_value_view_t *value, double out[CLEAVE_MAX_RANK
   return true;
 }
 
+bool onednn_is_short(const cleave_value_view_t *value) {
+  return onednn_is_constant(value) && cpu_dtype_is_short_float(value->tensor.dtype);
+}
+
 void onednn_floats(const cleave_value_view_t *value, float *out, size_t count) {
   if (count > 0) {
-    memcpy(out, value->tensor.data, count * sizeof(float));
+    cpu_convert(value->tensor.dtype, value->tensor.data, CLEAVE_DTYPE_F32, out, (int64_t)count);
   }
 }
 

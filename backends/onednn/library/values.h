@@ -45,7 +45,10 @@ bool onednn_integers(const cleave_value_view_t *value, int64_t out[CLEAVE_MAX_RA
 /* A constant list of F32 or F64, at most CLEAVE_MAX_RANK entries. */
 bool onednn_numbers(const cleave_value_view_t *value, double out[CLEAVE_MAX_RANK], uint32_t *count);
 
-/* Copies `count` F32 elements out of a constant. */
+/* Is it a constant of float16 or bfloat16? */
+bool onednn_is_short(const cleave_value_view_t *value);
+
+/* Copies `count` elements out of a constant of F32, F16 or BF16. */
 void onednn_floats(const cleave_value_view_t *value, float *out, size_t count);
 
 /* Checks that dims are positive, and that their product and its bytes stay far below the end of size_t. */

@@ -46,14 +46,16 @@ cleave_status_t onednn_plan_lazy(onednn_plan_t *plan, const onednn_layout_t *lay
   return CLEAVE_OK;
 }
 
-// A constant of the model: used where it lies, unless it is not aligned to its elements, or so small that the
-// system maps much more of the file around it. One that expansion made lives no longer than the analysis.
+// A constant of the model: used where it lies, unless its floats have 16 bits, it is not aligned to its
+// elements, or so small that the system maps much more of the file around it. One that expansion made lives
+// no longer than the analysis.
 cleave_status_t onednn_plan_load(onednn_plan_t *plan, uint32_t value, onednn_tensor_t *out) {
   const cleave_value_view_t *view = &plan->region->values[value];
-  dnnl_data_type_t type = onednn_plan_type(plan, value);
+  bool is_short = onednn_is_short(view);
+  dnnl_data_type_t type = is_short ? dnnl_f32 : onednn_plan_type(plan, value);
   if (type == dnnl_data_type_undef) {
     return kernel_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED,
-                       "constant '%s': expected float32 or 8-bit integers", view->name);
+                       "constant '%s': expected float32, float16, bfloat16 or 8-bit integers", view->name);
   }
   ONEDNN_TRY(onednn_check_size(view, plan->message));
   onednn_shape_t shape = onednn_plan_shape(plan, value);
@@ -62,7 +64,7 @@ cleave_status_t onednn_plan_load(onednn_plan_t *plan, uint32_t value, onednn_ten
   onednn_content_t content = onednn_content_of(view);
   bool passes = value >= plan->analysis->expansion.given_values;
   bool is_small = type == dnnl_f32 && onednn_md_bytes(&layout) < small_bytes;
-  if (passes || is_small || (uintptr_t)view->tensor.data % onednn_layout_element(&layout) != 0) {
+  if (passes || is_short || is_small || (uintptr_t)view->tensor.data % onednn_layout_element(&layout) != 0) {
     ONEDNN_TRY(onednn_plan_lazy(plan, &layout, &content, onednn_fill_floats, view, out));
     plan->buffers[out->buffer].source = passes ? NULL : view;
     return CLEAVE_OK;
@@ -151,7 +153,7 @@ static cleave_status_t pack_stretches(onednn_plan_t *plan, const onednn_stretche
 static cleave_status_t pack_now(onednn_plan_t *plan, const onednn_tensor_t *from, const onednn_tensor_t *to) {
   const onednn_buffer_t *buffer = &plan->buffers[from->buffer];
   onednn_stretches_t stretches;
-  if (buffer->source != NULL && (buffer->data != NULL || buffer->fill == onednn_fill_floats) &&
+  if (buffer->source != NULL && (buffer->data != NULL || onednn_fill_copies(buffer)) &&
       onednn_stretches_of(&from->layout, &to->layout, &stretches)) {
     return pack_stretches(plan, &stretches, from, to);
   }

@@ -80,10 +80,15 @@ void onednn_fill_floats(const void *context, float *out) {
   onednn_floats(view, out, (size_t)cleave_view_element_count(&view->tensor));
 }
 
+bool onednn_fill_copies(const onednn_buffer_t *buffer) {
+  return buffer->source != NULL && buffer->fill == onednn_fill_floats &&
+         buffer->source->tensor.dtype == CLEAVE_DTYPE_F32;
+}
+
 // Copies of the model's constants are made part by part, too.
 static void fill(onednn_plan_t *plan, const onednn_buffer_t *buffer, float *out) {
   enum { PART = 4 << 20 };
-  if (buffer->source == NULL || buffer->fill != onednn_fill_floats) {
+  if (!onednn_fill_copies(buffer)) {
     buffer->fill(buffer->fill_context, out);
     return;
   }

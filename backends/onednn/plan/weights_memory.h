@@ -23,8 +23,10 @@ void onednn_plan_leave(onednn_plan_t *plan, const void *data, size_t bytes);
  * (cleave_host_t.constant_packed). */
 void onednn_plan_leave_source(onednn_plan_t *plan, uint32_t buffer);
 
-/* The fill function of a copy of a constant of the model, which is `context`. */
+/* The fill function of a constant of the model as float32, which is `context`; and is the constant of the
+ * buffer a mere copy that it makes? */
 void onednn_fill_floats(const void *context, float *out);
+bool onednn_fill_copies(const onednn_buffer_t *buffer);
 
 /* Makes the content of a constant that `fill` has yet to make; `keeps` false: in the scratch memory, until
  * the next one. */

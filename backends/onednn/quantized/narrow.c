@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of float32 data with constant integers (kernels/matrix/narrow.h). What follows multiplies or adds
-// per column goes into scales and bias. An exact form, and processors without AVX2, compute in float32:
-// infinities become NaN here.
+// Products of float32 data with constant integers, or with floats of 16 bits (kernels/matrix/narrow.h). What
+// follows multiplies or adds per column goes into scales and bias. With integers infinities become NaN: an
+// exact form computes in float32, as do processors without AVX2.
 #include <string.h>
 
 #include "onednn/library/types.h"
@@ -13,7 +13,17 @@
 typedef struct packing {
   kernel_narrow_t narrow;
   kernel_narrow_source_t source;
+  const cleave_value_view_t *numbers; /* of the model, or NULL */
+  onednn_shape_t shape;
+  onednn_content_t content;
+  int64_t scale_count;
+  bool is_flipped; /* the weights are [N, K] */
+  bool is_asked;   /* the fusion wants it for any number of rows */
 } packing_t;
+
+/* Most rows of floats for which panels are made float32 in each run: for more, oneDNN reads packed float32.
+ */
+enum { MANY_ROWS = 16 };
 
 static void fill(const void *context, float *out) {
   const packing_t *packing = context;
@@ -78,8 +88,7 @@ static void set_bits(const onednn_quantization_t *numbers, int64_t count, packin
 }
 
 // The kernel's form of constant integers; false: they are not stored so that it can read them.
-static bool describe(const onednn_plan_t *plan, const onednn_tensor_t *weights, bool flip,
-                     packing_t *packing) {
+static bool describe_integers(const onednn_plan_t *plan, const onednn_tensor_t *weights, packing_t *packing) {
   const onednn_buffer_t *buffer = &plan->buffers[weights->buffer];
   const onednn_quantization_t *numbers = weights->quantization;
   onednn_shape_t shape = onednn_layout_shape(&weights->layout);
@@ -87,12 +96,16 @@ static bool describe(const onednn_plan_t *plan, const onednn_tensor_t *weights, 
       !onednn_layout_is_plain(&weights->layout) || shape.rank != 2) {
     return false;
   }
+  packing->numbers = buffer->source;
+  packing->shape = shape;
+  packing->content = buffer->content;
+  packing->scale_count = numbers->count;
   packing->source =
       (kernel_narrow_source_t){.numbers = buffer->data,
                                .is_signed = weights->layout.data_type == dnnl_s8,
                                .scales = numbers->scales != NULL ? numbers->scales : &numbers->scale,
                                .zeros = numbers->zeros};
-  if (!set_strides(numbers, &shape, flip ? 1 : 0, packing)) {
+  if (!set_strides(numbers, &shape, packing->is_flipped ? 1 : 0, packing)) {
     return false;
   }
   set_bits(numbers, onednn_shape_count(&shape), packing);
@@ -101,54 +114,77 @@ static bool describe(const onednn_plan_t *plan, const onednn_tensor_t *weights, 
   return true;
 }
 
+// The same of constant floats.
+static bool describe_floats(const onednn_plan_t *plan, const onednn_kernel_t *kernel, packing_t *packing) {
+  const cleave_value_view_t *view = &plan->region->values[kernel->weights];
+  onednn_shape_t shape = onednn_shape_of(view);
+  if (!onednn_is_short(view) || shape.rank != 2) {
+    return false;
+  }
+  bool is_half = view->tensor.dtype == CLEAVE_DTYPE_F16;
+  packing->numbers = view;
+  packing->shape = shape;
+  packing->content = onednn_content_of(view);
+  packing->source.numbers = view->tensor.data;
+  packing->source.depth_stride = packing->is_flipped ? 1 : shape.dims[1];
+  packing->source.column_stride = packing->is_flipped ? shape.dims[1] : 1;
+  packing->narrow.kind = is_half ? KERNEL_NARROW_FLOAT16 : KERNEL_NARROW_BFLOAT16;
+  packing->narrow.bits = 16;
+  packing->narrow.block = shape.dims[packing->is_flipped ? 1 : 0];
+  return true;
+}
+
 // ---- the product ----
 
 // Packed when no program has it so yet; all that decides the bytes is part of the content.
-static cleave_status_t pack(onednn_plan_t *plan, const onednn_tensor_t *weights, const packing_t *packing,
-                            onednn_tensor_t *out) {
-  const onednn_quantization_t *numbers = weights->quantization;
+static cleave_status_t pack(onednn_plan_t *plan, const packing_t *packing, onednn_tensor_t *out) {
   const kernel_narrow_t *narrow = &packing->narrow;
-  const onednn_buffer_t *buffer = &plan->buffers[weights->buffer];
-  const cleave_value_view_t *source = buffer->source;
-  const int64_t key[] = {narrow->matrix.columns, narrow->matrix.depth,   narrow->block,
-                         narrow->bits,           packing->source.lowest, packing->source.depth_stride};
-  onednn_content_t content = onednn_content_mix(&buffer->content, key, sizeof(key));
-  content = onednn_content_mix(&content, packing->source.scales, (size_t)numbers->count * sizeof(float));
-  content = onednn_content_mix(
-      &content, packing->source.factors,
-      packing->source.factors != NULL ? (size_t)narrow->matrix.columns * sizeof(float) : 0);
-  content = onednn_content_mix(&content, numbers->zeros,
-                               numbers->zeros != NULL ? (size_t)numbers->count * sizeof(int32_t) : 0);
+  const kernel_narrow_source_t *source = &packing->source;
+  const int64_t key[] = {narrow->kind, narrow->matrix.columns, narrow->matrix.depth, narrow->block,
+                         narrow->bits, source->lowest,         source->depth_stride};
+  size_t columns = (size_t)narrow->matrix.columns;
+  size_t scales = (size_t)packing->scale_count;
+  onednn_content_t content = onednn_content_mix(&packing->content, key, sizeof(key));
+  content = onednn_content_mix(&content, source->scales, scales * sizeof(float));
+  content =
+      onednn_content_mix(&content, source->factors, source->factors != NULL ? columns * sizeof(float) : 0);
+  content = onednn_content_mix(&content, source->zeros, source->zeros != NULL ? scales * sizeof(int32_t) : 0);
   onednn_shape_t shape = {.rank = 1,
                           .dims = {(int64_t)((kernel_narrow_bytes(narrow) - 1) / sizeof(float)) + 1}};
   onednn_layout_t layout = onednn_layout_plain(&shape);
   ONEDNN_TRY(onednn_plan_lazy(plan, &layout, &content, fill, packing, out));
-  plan->buffers[out->buffer].source = source;
+  plan->buffers[out->buffer].source = packing->numbers;
   return CLEAVE_OK;
 }
 
-static cleave_status_t emit(onednn_plan_t *plan, const onednn_kernel_t *kernel,
-                            const onednn_tensor_t *weights, packing_t *packing, bool *done) {
+static const char *label_of(const kernel_narrow_t *narrow) {
+  switch (narrow->kind) {
+    case KERNEL_NARROW_FLOAT16: return "matmul float16";
+    case KERNEL_NARROW_BFLOAT16: return "matmul bfloat16";
+    default: return narrow->bits == 4 ? "matmul int4" : "matmul int8";
+  }
+}
+
+static cleave_status_t emit(onednn_plan_t *plan, const onednn_kernel_t *kernel, packing_t *packing,
+                            bool *done) {
   const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
   bool flip = onednn_node_is(node, "Gemm") && cleave_view_int(node, "transA", 0) != 0;
   onednn_product_t product = {.tall = false};
-  onednn_shape_t stored = onednn_layout_shape(&weights->layout);
   onednn_folding_t folding;
   onednn_tensor_t a;
-  bool is_transposed = packing->source.column_stride != 1;
   ONEDNN_TRY(onednn_plan_fetch(plan, kernel->source, &a));
   ONEDNN_TRY(onednn_product_matrix(plan, &a, flip, false, &a));
   product.result = onednn_plan_shape(plan, node->outputs[0]);
   product.a = onednn_layout_shape(&a.layout);
-  product.b = stored;
-  if (is_transposed) {
-    product.b.dims[0] = stored.dims[1];
-    product.b.dims[1] = stored.dims[0];
+  product.b = packing->shape;
+  if (packing->is_flipped) {
+    product.b.dims[0] = packing->shape.dims[1];
+    product.b.dims[1] = packing->shape.dims[0];
   }
   ONEDNN_TRY(onednn_product_check(plan, node, &product));
   ONEDNN_TRY(onednn_product_fold(plan, kernel, &product, true, &folding));
   onednn_product_shapes(plan, kernel, &product);
-  if (!product.tall) {
+  if (!product.tall || (!packing->is_asked && product.a.dims[0] > MANY_ROWS)) {
     return CLEAVE_OK;
   }
   packing->source.factors = folding.scaled ? folding.scale : NULL;
@@ -162,33 +198,43 @@ static cleave_status_t emit(onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                      .result = onednn_layout_plain(&product.kernel),
                                      .posts = kernel->posts + folding.posts,
                                      .post_count = kernel->post_count - folding.posts,
-                                     .label = packing->narrow.bits == 4 ? "matmul int4" : "matmul int8"};
+                                     .label = label_of(&packing->narrow)};
   if (folding.shifted) {
     ONEDNN_TRY(onednn_product_bias(plan, &product, &folding, &request.bias));
   }
   ONEDNN_TRY(onednn_plan_plain(plan, &a, &a));
   ONEDNN_TRY(onednn_plan_reshape(plan, &a, &product.a, &request.source));
-  ONEDNN_TRY(pack(plan, weights, packing, &request.weights));
+  ONEDNN_TRY(pack(plan, packing, &request.weights));
   *done = true;
   return onednn_emit_matrix(plan, kernel, &request);
 }
 
+static bool says(const onednn_plan_t *plan, const onednn_kernel_t *kernel, const char *name) {
+  return kernel->fusion < plan->region->fusion_count &&
+         onednn_fusion_says(plan->region, kernel->fusion, name);
+}
+
 cleave_status_t onednn_emit_narrow(onednn_plan_t *plan, const onednn_kernel_t *kernel, bool *done) {
   *done = false;
-  if (kernel->kind != ONEDNN_PRODUCT || !onednn_reads_integers(plan->region, kernel->fusion)) {
+  if (kernel->kind != ONEDNN_PRODUCT) {
     return CLEAVE_OK;
   }
   const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
-  onednn_tensor_t weights;
+  bool runs = kernel_narrow_runs_here() && onednn_plan_computes(plan) == dnnl_f32;
+  bool are_integers = says(plan, kernel, "integers");
   packing_t *packing = kernel_arena_allocate(plan->arena, 1, sizeof(*packing));
   if (packing == NULL) {
     return onednn_plan_out_of_memory(plan);
   }
+  packing->is_flipped = onednn_node_is(node, "Gemm") && cleave_view_int(node, "transB", 0) != 0;
+  packing->is_asked = are_integers || says(plan, kernel, "short");
+  if (!are_integers) {
+    return runs && describe_floats(plan, kernel, packing) ? emit(plan, kernel, packing, done) : CLEAVE_OK;
+  }
+  onednn_tensor_t weights;
   ONEDNN_TRY(onednn_plan_stored(plan, kernel->weights, &weights));
-  bool flip = onednn_node_is(node, "Gemm") && cleave_view_int(node, "transB", 0) != 0;
-  if (kernel_narrow_runs_here() && onednn_plan_computes(plan) == dnnl_f32 &&
-      describe(plan, &weights, flip, packing) && onednn_may_raise(plan)) {
-    ONEDNN_TRY(emit(plan, kernel, &weights, packing, done));
+  if (runs && describe_integers(plan, &weights, packing) && onednn_may_raise(plan)) {
+    ONEDNN_TRY(emit(plan, kernel, packing, done));
   }
   return *done ? CLEAVE_OK
                : onednn_plan_fetch(plan, kernel->weights, &plan->bindings[kernel->weights].tensor);

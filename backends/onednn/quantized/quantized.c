@@ -390,6 +390,10 @@ cleave_status_t onednn_emit_dequantize(onednn_plan_t *plan, const onednn_kernel_
     const cleave_node_view_t *node = &region->nodes[fusion->nodes[k]];
     if (onednn_node_is(node, "DequantizeLinear")) {
       ONEDNN_TRY(dequantize(plan, node, true));
+    } else if (onednn_casts_weights(region, node)) {
+      onednn_tensor_t floats;
+      ONEDNN_TRY(onednn_plan_stored(plan, node->inputs[0], &floats));
+      ONEDNN_TRY(onednn_plan_bind(plan, node->outputs[0], &floats));
     }
   }
   return CLEAVE_OK;

@@ -74,7 +74,7 @@ typedef struct onednn_kernel {
   uint32_t node;     /* the node that gives attributes and further inputs */
   uint32_t fusion;   /* or CLEAVE_INDEX_NONE */
   uint32_t source;   /* first input, after what was folded into it */
-  uint32_t weights;  /* PRODUCT: second input, after what was folded into it */
+  uint32_t weights;  /* PRODUCT: second input, after what was folded into it; what a Cast of them reads */
   uint32_t output;   /* result after all posts, or the first one; SPLIT: see the node */
   uint32_t pad_node; /* a Pad folded into a convolution or pooling, or CLEAVE_INDEX_NONE */
   float input_scale; /* PRODUCT: the product of scalar factors of the inputs */

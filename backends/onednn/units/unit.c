@@ -28,8 +28,14 @@ bool onednn_unit_leaks(const onednn_unit_t *unit, uint32_t value) {
   return false;
 }
 
+bool onednn_casts_weights(const cleave_region_view_t *region, const cleave_node_view_t *node) {
+  return onednn_node_is(node, "Cast") && onednn_is_short(&region->values[node->inputs[0]]) &&
+         region->values[node->outputs[0]].tensor.dtype == CLEAVE_DTYPE_F32;
+}
+
 bool onednn_unit_borrows(const onednn_unit_t *unit, const cleave_node_view_t *node) {
-  return unit->count > 1 && onednn_node_is(node, "DequantizeLinear");
+  return unit->count > 1 &&
+         (onednn_node_is(node, "DequantizeLinear") || onednn_casts_weights(unit->analysis->region, node));
 }
 
 bool onednn_unit_makes(const onednn_unit_t *unit, uint32_t value) {

@@ -50,15 +50,33 @@ static bool work_is_unknown(const cleave_op_t *op) {
          op->id == CLEAVE_OP_MaxRoiPool;
 }
 
-/* Weights of 8 bits stay what they are until a session is made (`keep_node`): rules and backends see how they
- * are stored, and the model stays as small. */
+/* Do nothing but products read the value, as their weights? */
+static bool is_read_by_products(const cleave_graph_t *graph, cleave_value_t value) {
+  cleave_use_t use = cleave_value_first_use(graph, value);
+  bool are_products = cleave_use_exists(use);
+  for (; cleave_use_exists(use) && are_products; use = cleave_use_next(graph, use)) {
+    cleave_node_t reader = cleave_use_node(graph, use);
+    const cleave_op_t *op = cleave_node_exists(reader) ? cleave_graph_node(graph, reader)->op : NULL;
+    are_products = op != NULL && (op->id == CLEAVE_OP_MatMul || op->id == CLEAVE_OP_Gemm) &&
+                   cleave_node_input(graph, reader, 1).index == value.index;
+  }
+  return are_products;
+}
+
+/* Weights of 8 bits, and those of products with 16, stay what they are until a session is made (`keep_node`):
+ * rules and backends see how they are stored, and the model stays as small. */
 static bool is_stored_weight(const cleave_graph_t *graph, const cleave_node_record_t *record,
                              cleave_node_t node, const bool *keep_node) {
-  if (record->op->id != CLEAVE_OP_DequantizeLinear || keep_node != NULL || record->input_count == 0) {
+  if (keep_node != NULL || record->input_count == 0) {
     return false;
   }
   cleave_dtype_t dtype = (cleave_dtype_t)cleave_graph_value(graph, cleave_node_input(graph, node, 0))->dtype;
-  return dtype == CLEAVE_DTYPE_I8 || dtype == CLEAVE_DTYPE_U8;
+  if (record->op->id == CLEAVE_OP_DequantizeLinear) {
+    return dtype == CLEAVE_DTYPE_I8 || dtype == CLEAVE_DTYPE_U8;
+  }
+  cleave_value_t result = cleave_node_output(graph, node, 0);
+  return record->op->id == CLEAVE_OP_Cast && (dtype == CLEAVE_DTYPE_F16 || dtype == CLEAVE_DTYPE_BF16) &&
+         cleave_graph_value(graph, result)->dtype == CLEAVE_DTYPE_F32 && is_read_by_products(graph, result);
 }
 
 static bool is_foldable(const cleave_graph_t *graph, cleave_node_t node, const bool *keep_node,
