@@ -97,24 +97,36 @@ static cleave_status_t describe_value(const cleave_value_view_t *value, cpu_tens
   return CLEAVE_OK;
 }
 
-/* Constants are used where they lie, except if their address does not suit their elements. */
-static cleave_status_t place_constant(cpu_program_t *program, const cleave_value_view_t *value,
-                                      cpu_tensor_t *tensor, cleave_message_t *message) {
-  size_t element = cleave_dtype_size(tensor->dtype);
-  if (tensor->count < 0 || element == 0) {
+/* Constants are used where they lie, unless a step needs them at an address that suits their elements. */
+static cleave_status_t place_constant(const cleave_value_view_t *value, cpu_tensor_t *tensor,
+                                      cleave_message_t *message) {
+  if (tensor->count < 0 || cleave_dtype_size(tensor->dtype) == 0) {
     return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "constant '%s' has no known shape or dtype",
                        value->name);
   }
-  if ((uintptr_t)value->tensor.data % element == 0) {
-    tensor->data = (void *)(uintptr_t)value->tensor.data;
+  tensor->data = (void *)(uintptr_t)value->tensor.data;
+  return CLEAVE_OK;
+}
+
+/* A value that a step reads: a constant is copied if its address does not suit its elements. */
+static cleave_status_t align_constant(cpu_program_t *program, const cleave_region_view_t *region,
+                                      uint32_t index, cleave_message_t *message) {
+  const cleave_value_view_t *value = &region->values[index];
+  cpu_tensor_t *tensor = &program->tensors[index];
+  size_t element = cleave_dtype_size(tensor->dtype);
+  if (value->tensor.data == NULL || (uintptr_t)tensor->data % element == 0) {
     return CLEAVE_OK;
   }
   size_t bytes = (size_t)tensor->count * element;
-  tensor->data = kernel_arena_allocate(&program->arena, 1, bytes);
-  if (tensor->data == NULL) {
+  void *copy = kernel_arena_allocate(&program->arena, 1, bytes);
+  if (copy == NULL) {
     return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for constant '%s'", value->name);
   }
-  memcpy(tensor->data, value->tensor.data, bytes);
+  memcpy(copy, tensor->data, bytes);
+  if (program->host != NULL && program->host->constant_packed != NULL) {
+    program->host->constant_packed(tensor->data, bytes);
+  }
+  tensor->data = copy;
   return CLEAVE_OK;
 }
 
@@ -143,7 +155,7 @@ static cleave_status_t describe_values(cpu_program_t *program, const cleave_regi
     value_outputs[v] = CLEAVE_INDEX_NONE;
     cleave_status_t status = describe_value(&region->values[v], &program->tensors[v], &known[v], message);
     if (status == CLEAVE_OK && region->values[v].tensor.data != NULL) {
-      status = place_constant(program, &region->values[v], &program->tensors[v], message);
+      status = place_constant(&region->values[v], &program->tensors[v], message);
     }
     if (status != CLEAVE_OK) {
       return status;
@@ -184,6 +196,9 @@ static cleave_status_t wire_step(cpu_program_t *program, const cleave_region_vie
     if (value != CLEAVE_INDEX_NONE) {
       inputs[k] = &program->tensors[value];
       step->is_static = step->is_static && program->known[value];
+      if (k >= 32 || (step->kernel->unaligned >> k & 1u) == 0) {
+        CPU_TRY(align_constant(program, region, value, message));
+      }
     }
   }
   for (uint32_t k = 0; k < node->output_count; k++) {
@@ -261,12 +276,20 @@ static void prepare_run(cpu_step_t *step) {
 
 /* A fusion as one step; *out_done false: it has to run node by node, which the log gets the reason of. */
 static cleave_status_t make_kernel(cpu_program_t *program, const cpu_backend_t *backend,
-                                   kernel_lowerer_t *lowerer, const cpu_unit_t *unit,
-                                   const cleave_compile_options_t *options, bool *out_done,
-                                   cleave_message_t *message) {
+                                   const cleave_region_view_t *region, kernel_lowerer_t *lowerer,
+                                   const cpu_unit_t *unit, const cleave_compile_options_t *options,
+                                   bool *out_done, cleave_message_t *message) {
   cpu_step_t *step = &program->steps[program->step_count];
   *step = (cpu_step_t){.program = program, .node = unit->nodes[0]};
   *out_done = false;
+  for (uint32_t n = 0; n < unit->count; n++) {
+    const cleave_node_view_t *node = &region->nodes[unit->nodes[n]];
+    for (uint32_t k = 0; k < node->input_count; k++) {
+      if (node->inputs[k] != CLEAVE_INDEX_NONE) {
+        CPU_TRY(align_constant(program, region, node->inputs[k], message));
+      }
+    }
+  }
   cleave_status_t status = cpu_fused_compile(program, lowerer, unit, step, message);
   if (status == CLEAVE_ERROR_UNSUPPORTED) {
     char line[sizeof message->text + 128];
@@ -334,7 +357,7 @@ static cleave_status_t make_steps(cpu_program_t *program, const cpu_backend_t *b
   for (uint32_t u = 0; u < unit_count && status == CLEAVE_OK; u++) {
     bool is_done = false;
     if (units[u].is_kernel) {
-      status = make_kernel(program, backend, lowerer, &units[u], options, &is_done, message);
+      status = make_kernel(program, backend, region, lowerer, &units[u], options, &is_done, message);
     }
     for (uint32_t k = 0; k < units[u].count && !is_done && status == CLEAVE_OK; k++) {
       status = make_step(program, backend, region, units[u].nodes[k], options, is_read, message);

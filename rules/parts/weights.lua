@@ -7,7 +7,7 @@
 -- a column and `block` elements of the depth.
 --
 -- Kernels that read floats of 16 bits are for few rows: without the option, products of more rows
--- read float32, packed once. With it the weights are kept once, in 16 bits.
+-- read float32, packed once. With it weights stay in 16 bits for any number of rows.
 --
 -- `keep` (parts/precision.lua) lists what stays float32.
 
@@ -159,15 +159,8 @@ return {
   fuse "short" {
     doc = "A product of float32 data with constant floats of 16 bits, and what follows it.",
     priority = 1,
-    enabled = is_short,
     pattern = narrow(stored.cast()),
-    attributes = { short = true },
-  },
-
-  fuse "short_few" {
-    doc = "The same, for few rows; more rows read float32 weights, packed once.",
-    priority = 1,
-    pattern = narrow(stored.cast()),
+    attributes = { weights = options.weights },
   },
 
   -- ---- tests ----
@@ -199,7 +192,7 @@ return {
       return product_of(g, g.MatMul(x, w), { 96, 40 }), g.Gemm(y, v, g.normal { 40 }, { transB = 1 })
     end,
     inputs = { x = { 2, 64 }, y = { 70, 64 } },
-    expect = { short_few = 2, product = 1, Cast = 2, left = 0 },
+    expect = { short = 2, product = 1, Cast = 2, left = 0 },
     expect_not = { "narrow_matmul", "narrow_gemm" },
     equal = true,
   },
@@ -221,6 +214,18 @@ return {
     expect = { narrow_matmul = 1, narrow = 1, left = 0 },
     expect_not = { "Cast" },
     equal = { rtol = 0.02, atol = 0.05 },
+  },
+  test "constants of 16 bits on the left, and of batches, are cast once" {
+    graph = function(g, x, y)
+      local function short(...)
+        return g.Cast(g.Cast(g.weight { ... }, { to = 10 }), { to = 1 })
+      end
+      return g.MatMul(short(16, 64), x), g.MatMul(y, short(2, 64, 8))
+    end,
+    inputs = { x = { 64, 8 }, y = { 2, 3, 64 } },
+    expect = { MatMul = 2, left = 0 },
+    expect_not = { "short" },
+    equal = true,
   },
   test "what is kept, and a depth without blocks, stay float32" {
     graph = function(g, x, y)

@@ -40,7 +40,7 @@ return {
       return g.Relu(g.MatMul(x, w) + b)
     end,
     inputs = { x = { 4, 32, dtype = "float16" } },
-    expect = { widen = 1, short_few = 1, Cast = 3, left = 2 },
+    expect = { widen = 1, short = 1, Cast = 3, left = 2 },
     equal = true,
   },
 

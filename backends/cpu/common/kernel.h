@@ -89,6 +89,8 @@ typedef struct cpu_kernel {
   uint32_t variant;
   /* Inputs that output 0 may overwrite, as bits: input 0 is bit 0. Only if the elements correspond. */
   uint32_t inplace;
+  /* Inputs that may lie at any address, as bits: constants of others are aligned to their elements. */
+  uint32_t unaligned;
   /* The first so many inputs must be there: checked before `prepare`, so that kernels may rely on it. */
   uint32_t required_inputs;
   const char *domain; /* NULL: ai.onnx */

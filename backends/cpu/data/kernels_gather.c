@@ -226,7 +226,7 @@ static cleave_status_t run_gather_nd(const cpu_call_t *call, cleave_message_t *m
 #define KERNEL(name, runner)                                                                    \
   {                                                                                             \
     .op = name, .state_size = sizeof(gather_state_t), .prepare = prepare_gather, .run = runner, \
-    .required_inputs = 2                                                                        \
+    .required_inputs = 2, .unaligned = 1                                                        \
   }
 
 const cpu_kernel_t cpu_kernels_gather[] = {

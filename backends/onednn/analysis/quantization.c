@@ -154,6 +154,12 @@ bool onednn_multiplies_bytes(const cleave_region_view_t *region, uint32_t fusion
          cleave_view_text_equal(attribute->s, "int8");
 }
 
+bool onednn_keeps_weights(const cleave_region_view_t *region, uint32_t fusion) {
+  const cleave_attribute_view_t *attribute = attribute_of(region, fusion, "weights");
+  return attribute != NULL && attribute->kind == CLEAVE_ATTRIBUTE_STRING &&
+         !cleave_view_text_equal(attribute->s, "float32");
+}
+
 // The dimension of the weights that is the product's output; -1: one that has several in it.
 static int32_t output_axis(node_t *node, int32_t rank) {
   if (onednn_node_is(node, "Conv")) {

@@ -36,6 +36,10 @@ bool onednn_quantization_equal(const onednn_quantization_t *a, const onednn_quan
 /* Does the fusion of this node multiply 8-bit integers (its attribute `precision = "int8"`)? */
 bool onednn_multiplies_bytes(const cleave_region_view_t *region, uint32_t fusion);
 
+/* Do its weights of float16 or bfloat16 stay so for any number of rows (its attribute `weights`, of which
+ * "float32" says no)? */
+bool onednn_keeps_weights(const cleave_region_view_t *region, uint32_t fusion);
+
 /* Checks the DequantizeLinear nodes of a fusion, and a product of 8-bit integers: its weights are such,
  * signed, without zero points, with one scale or one per output channel. */
 CLEAVE_MUST_USE cleave_status_t onednn_quantization_check(const onednn_unit_t *unit);

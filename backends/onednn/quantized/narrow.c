@@ -209,11 +209,6 @@ static cleave_status_t emit(onednn_plan_t *plan, const onednn_kernel_t *kernel, 
   return onednn_emit_matrix(plan, kernel, &request);
 }
 
-static bool says(const onednn_plan_t *plan, const onednn_kernel_t *kernel, const char *name) {
-  return kernel->fusion < plan->region->fusion_count &&
-         onednn_fusion_says(plan->region, kernel->fusion, name);
-}
-
 cleave_status_t onednn_emit_narrow(onednn_plan_t *plan, const onednn_kernel_t *kernel, bool *done) {
   *done = false;
   if (kernel->kind != ONEDNN_PRODUCT) {
@@ -221,13 +216,14 @@ cleave_status_t onednn_emit_narrow(onednn_plan_t *plan, const onednn_kernel_t *k
   }
   const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
   bool runs = kernel_narrow_runs_here() && onednn_plan_computes(plan) == dnnl_f32;
-  bool are_integers = says(plan, kernel, "integers");
+  bool are_integers = kernel->fusion < plan->region->fusion_count &&
+                      onednn_fusion_says(plan->region, kernel->fusion, "integers");
   packing_t *packing = kernel_arena_allocate(plan->arena, 1, sizeof(*packing));
   if (packing == NULL) {
     return onednn_plan_out_of_memory(plan);
   }
   packing->is_flipped = onednn_node_is(node, "Gemm") && cleave_view_int(node, "transB", 0) != 0;
-  packing->is_asked = are_integers || says(plan, kernel, "short");
+  packing->is_asked = are_integers || onednn_keeps_weights(plan->region, kernel->fusion);
   if (!are_integers) {
     return runs && describe_floats(plan, kernel, packing) ? emit(plan, kernel, packing, done) : CLEAVE_OK;
   }

@@ -22,7 +22,7 @@ typedef struct onednn_expansion {
 
 /* Does the rule of this fusion (or CLEAVE_INDEX_NONE) say so? "kernel": a program of kernels/, whose nodes
  * stay; "fast_math": its functions have fewer digits; "integers": it reads constant integers as weights of
- * float32 data; "short": its weights of float16 or bfloat16 stay so for any number of rows. */
+ * float32 data. */
 bool onednn_fusion_says(const cleave_region_view_t *region, uint32_t fusion, const char *name);
 
 /* Values of the region given keep their numbers; new ones follow. All memory comes from `arena`. What cannot

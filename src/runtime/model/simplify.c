@@ -50,10 +50,10 @@ static bool work_is_unknown(const cleave_op_t *op) {
          op->id == CLEAVE_OP_MaxRoiPool;
 }
 
-/* Do nothing but products read the value, as their weights? */
-static bool is_read_by_products(const cleave_graph_t *graph, cleave_value_t value) {
+/* Is the value a matrix that nothing but products reads, as their weights? */
+static bool is_matrix_of_products(const cleave_graph_t *graph, cleave_value_t value) {
   cleave_use_t use = cleave_value_first_use(graph, value);
-  bool are_products = cleave_use_exists(use);
+  bool are_products = cleave_use_exists(use) && cleave_graph_value(graph, value)->rank == 2;
   for (; cleave_use_exists(use) && are_products; use = cleave_use_next(graph, use)) {
     cleave_node_t reader = cleave_use_node(graph, use);
     const cleave_op_t *op = cleave_node_exists(reader) ? cleave_graph_node(graph, reader)->op : NULL;
@@ -76,7 +76,7 @@ static bool is_stored_weight(const cleave_graph_t *graph, const cleave_node_reco
   }
   cleave_value_t result = cleave_node_output(graph, node, 0);
   return record->op->id == CLEAVE_OP_Cast && (dtype == CLEAVE_DTYPE_F16 || dtype == CLEAVE_DTYPE_BF16) &&
-         cleave_graph_value(graph, result)->dtype == CLEAVE_DTYPE_F32 && is_read_by_products(graph, result);
+         cleave_graph_value(graph, result)->dtype == CLEAVE_DTYPE_F32 && is_matrix_of_products(graph, result);
 }
 
 static bool is_foldable(const cleave_graph_t *graph, cleave_node_t node, const bool *keep_node,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs of the reference backend: what compiles, how memory is planned, what a run checks.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cpu_test.h"
@@ -387,6 +388,48 @@ CPU_TEST(openblas_is_loaded_when_a_matmul_is_compiled) {
   static const int64_t square[] = {4, 4};
   run_node("MatMul", 2, 2, square, CLEAVE_DTYPE_F32, NULL);
   ck_assert(has_openblas());
+}
+
+/* Bytes of a program that reads a constant of 64 KiB at an odd address, in rows that one index each picks, or
+ * as numbers that are added to them. */
+static size_t bytes_with_table(const unsigned char *table, bool is_added) {
+  cpu = op_backend_cpu();
+  int64_t dims[2] = {256, 64};
+  int64_t row[2] = {1, 64};
+  view_builder_t *b = view_builder_create();
+  uint32_t data = view_builder_constant(b, CLEAVE_DTYPE_F32, 2, dims, table);
+  uint32_t index = view_builder_value(b, CLEAVE_DTYPE_I64, 1, (int64_t[]){1});
+  uint32_t y = view_builder_value(b, CLEAVE_DTYPE_F32, 2, row);
+  view_builder_node(b, "Gather", 2, (uint32_t[]){data, index}, 1, &y);
+  view_builder_output(b, y);
+  if (is_added) {
+    uint32_t sum = view_builder_value(b, CLEAVE_DTYPE_F32, 2, dims);
+    view_builder_node(b, "Add", 2, (uint32_t[]){y, data}, 1, &sum);
+    view_builder_output(b, sum);
+  }
+  view_program_t program;
+  ck_assert_int_eq(view_program_create(&program, cpu.backend, cpu.state, view_builder_region(b), 1),
+                   CLEAVE_OK);
+  view_program_input(&program, 0, 1, (int64_t[]){1}, (int64_t[]){-1});
+  ck_assert_int_eq(view_program_run(&program), CLEAVE_OK);
+  ck_assert_mem_eq(program.outputs[0].data, table + 255 * 64 * sizeof(float), 64 * sizeof(float));
+  size_t bytes = cpu.backend->info(program.program)->persistent_bytes;
+  view_program_destroy(&program);
+  view_builder_destroy(b);
+  op_backend_destroy(&cpu);
+  return bytes;
+}
+
+UNIT_TEST(copies_constants_only_where_their_address_matters) {
+  enum { BYTES = 256 * 64 * sizeof(float) };
+  unsigned char *table = calloc(1, BYTES + 64);
+  ck_assert_ptr_nonnull(table);
+  for (size_t k = 0; k < BYTES; k++) {
+    table[k + 1] = (unsigned char)(k * 37 % 63);
+  }
+  ck_assert_uint_lt(bytes_with_table(table + 1, false), BYTES);
+  ck_assert_uint_ge(bytes_with_table(table + 1, true), BYTES);
+  free(table);
 }
 
 UNIT_SUITE("cpu_program")
