@@ -22,10 +22,14 @@ function tokensOf(list) {
   return new ort.Tensor('int64', BigInt64Array.from(list, BigInt), [1, list.length]);
 }
 
-// The place of the largest score of the last token.
+// The place of the largest score of the last token. Bits of float16 become integers in the order of their numbers.
 function largest(scores) {
   const count = scores.dims[2];
-  const data = scores.data.subarray(scores.data.length - count);
+  let data = scores.data.subarray(scores.data.length - count);
+  if (scores.type === 'float16') {
+    const bits = new Uint16Array(data.buffer, data.byteOffset, count);
+    data = Int32Array.from(bits, (half) => (half & 0x8000 ? -(half & 0x7fff) : half));
+  }
   let best = 0;
   for (let k = 1; k < count; k++) if (data[k] > data[best]) best = k;
   return best;
@@ -39,11 +43,17 @@ function feedsOf(list, past) {
   return feeds;
 }
 
+// A state without tokens, in the type that the model declares.
+function nothing(name) {
+  const { type } = session.inputMetadata.find((input) => input.name === name);
+  return new ort.Tensor(type, type === 'float16' ? new Uint16Array(0) : new Float32Array(0), [1, heads, 0, size]);
+}
+
 async function generate(prompt, count) {
   const tokens = [];
   const times = [];
   let feeds = feedsOf(prompt, 0);
-  for (const name of states) feeds[name] = new ort.Tensor('float32', new Float32Array(0), [1, heads, 0, size]);
+  for (const name of states) feeds[name] = nothing(name);
   while (tokens.length < count) {
     const start = performance.now();
     const results = await session.run(feeds);
