@@ -10,7 +10,7 @@
 #include "onednn/analysis/analysis.h"
 #include "onednn/analysis/precision.h"
 #include "onednn/library/types.h"
-#include "onednn/program/guarded.h"
+#include "onednn/program/parted.h"
 #include "onednn/tune/tune.h"
 
 typedef struct state {
@@ -85,10 +85,18 @@ static cleave_status_t make(const state_t *state, const onednn_image_t *image,
                             void **out_program, cleave_message_t *message) {
   int32_t threads = options->threads < 1 ? 1 : options->threads;
   onednn_known_t known = {.image = image};
-  onednn_guarded_t *program = NULL;
+  onednn_parted_t *program = NULL;
+  kernel_arena_t arena = {0};
+  onednn_parts_t parts;
   *out_program = NULL;
-  ONEDNN_TRY(onednn_tune(state->tunings, &state->base, image, region, threads, &known.tuning, message));
-  cleave_status_t status = onednn_guarded_create(&state->base, &known, region, options, &program, message);
+  cleave_status_t status = onednn_parts_of(region, threads, &arena, &parts, message);
+  if (status == CLEAVE_OK) {
+    status = onednn_tune(state->tunings, &state->base, image, parts.region, threads, &known.tuning, message);
+  }
+  if (status == CLEAVE_OK) {
+    status = onednn_parted_create(&state->base, &known, &parts, options, &program, message);
+  }
+  kernel_arena_free(&arena);
   *out_program = program;
   return status;
 }
@@ -100,25 +108,25 @@ static cleave_status_t compile(void *opaque, const cleave_region_view_t *region,
 }
 
 static void unload(void *program) {
-  onednn_guarded_destroy(program);
+  onednn_parted_destroy(program);
 }
 
 static const cleave_program_info_t *info(const void *program) {
-  return onednn_guarded_info(program);
+  return onednn_parted_info(program);
 }
 
 static cleave_status_t run(void *program, const cleave_run_args_t *args, cleave_message_t *message) {
-  return onednn_guarded_run(program, args, message);
+  return onednn_parted_run(program, args, message);
 }
 
 static uint32_t profile(const void *program, const cleave_step_time_t **out_steps) {
-  return onednn_guarded_profile(program, out_steps);
+  return onednn_parted_profile(program, out_steps);
 }
 
 static cleave_status_t save(const void *program,
                             cleave_status_t (*write)(void *context, const void *data, size_t bytes),
                             void *context, cleave_message_t *message) {
-  return onednn_guarded_save(program, write, context, message);
+  return onednn_parted_save(program, write, context, message);
 }
 
 static cleave_status_t check(void *state, uint32_t device, const void *data, size_t bytes,

@@ -28,6 +28,8 @@ local options = {
   keep = option.list({}, "operators or names of nodes (* is any text) that stay float32"),
   strict = option.boolean(true,
     "regions compute special values (NaN, infinities) as the operators define them"),
+  rows = option.integer(0, "rows of a batch that a region computes at a time, if results of one row "
+    .. "depend on that row alone; 0: all, or fewer that stay in the caches; -1: all", { min = -1 }),
   tune = option.boolean(false,
     "regions are measured when they are compiled, and get the fastest layouts and implementations"),
 }
@@ -52,6 +54,9 @@ local function reviewed(sub, set, attributes)
   local nodes, reason = moves.computes(sub)
   if set.tune then
     attributes.tune = true
+  end
+  if set.rows ~= 0 then
+    attributes.rows = set.rows
   end
   if not set.strict then
     attributes.strict, attributes.special_values = false, LOST
