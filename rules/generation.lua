@@ -13,6 +13,9 @@
 -- anything else from the size of the past or from the mask stays as it is, with the reason among
 -- the refusals. Run `canonical` before, which finds Attention.
 --
+-- A call with several new tokens gives what as many calls with one would give: where the mask does
+-- not tell them apart, since the model was exported for one at a time, none sees a later one.
+--
 -- GroupQueryAttention of ONNX Runtime is read as such caches, which it makes larger in front of
 -- each call if they have no room. Here they have: the rewrite `kept_room` leaves that out.
 
@@ -57,8 +60,9 @@ local function check_caches(caches)
     past = size
     for _, reader in ipairs(cache.joined.users) do
       local inputs = reader.inputs
-      if reader.op ~= "Attention" or inputs.Q == cache.joined or inputs.attn_mask == cache.joined
-        or inputs.Q.rank ~= 4 then
+      local is_attention = reader.op == "Attention" and inputs.Q ~= cache.joined
+        and inputs.attn_mask ~= cache.joined and inputs.Q.rank == 4
+      if reader.op ~= "Shape" and not is_attention then
         return nil, ("'%s' is read by %s, not as keys or values of Attention with heads "
           .. "apart"):format(cache.joined.name, name_of(reader))
       end
@@ -111,13 +115,13 @@ end
 
 local KEPT = { "q_num_heads", "kv_num_heads", "scale", "softcap", "softmax_precision" }
 
-local function attend(g, node, keys, values, valid)
+local function attend(g, node, keys, values, mask, valid)
   local attributes = {}
   for _, name in ipairs(KEPT) do
     attributes[name] = node.attrs[name]
   end
   return g.Attention {
-    Q = node.inputs.Q, K = keys, V = values, attn_mask = node.inputs.attn_mask,
+    Q = node.inputs.Q, K = keys, V = values, attn_mask = mask,
     nonpad_kv_seqlen = valid, scale = attributes.scale, softcap = attributes.softcap,
     q_num_heads = attributes.q_num_heads, kv_num_heads = attributes.kv_num_heads,
     softmax_precision = attributes.softmax_precision,
@@ -137,8 +141,8 @@ local function input_of_size(graph, size)
   return nil
 end
 
--- What the pass changes: { past, fresh, caches, attention, cuts, tokens, axis, mask }; nil and why
--- not.
+-- What the pass changes: { past, fresh, caches, attention, shows_later, tokens, axis, mask }; nil
+-- and why not.
 local function find(graph)
   local caches = find_caches(graph)
   if #caches == 0 then
@@ -148,7 +152,8 @@ local function find(graph)
   if not past then
     return nil, why
   end
-  local found = { past = past, caches = caches, fresh = sum_of_size(caches[1].fresh.shape[3]) }
+  local found = { past = past, caches = caches, shows_later = {} }
+  found.fresh = sum_of_size(caches[1].fresh.shape[3])
   local cache_of = {}
   for _, cache in ipairs(caches) do
     cache_of[cache.joined] = cache
@@ -166,6 +171,23 @@ local function find(graph)
   return found.attention and found, why
 end
 
+-- The name of a node that reads the past, or its size, with or without what is new, for anything
+-- else than its cache, and cuts.
+local function other_reader(cache, cuts)
+  for _, value in ipairs { cache.past, cache.joined } do
+    for _, reader in ipairs(value.users) do
+      local is_size = reader.op == "Shape"
+      local other = is_size and cuts_of.other_reader(reader.outputs[1], cuts)
+        or not is_size and value == cache.past and reader.outputs[1] ~= cache.joined
+        and name_of(reader)
+      if other then
+        return other
+      end
+    end
+  end
+  return nil
+end
+
 -- The tables that are cut, and whether nothing else depends on the past.
 local function find_cuts(graph, found)
   local cuts = {}
@@ -177,12 +199,9 @@ local function find_cuts(graph, found)
     end
   end
   for _, cache in ipairs(found.caches) do
-    for _, reader in ipairs(cache.past.users) do
-      local other = reader.op ~= "Shape" and reader.outputs[1] ~= cache.joined and name_of(reader)
-        or reader.op == "Shape" and cuts_of.other_reader(reader.outputs[1], cuts)
-      if other then
-        return nil, ("%s computes something else from the past '%s'"):format(other, cache.past.name)
-      end
+    local other = other_reader(cache, cuts)
+    if other then
+      return nil, ("%s computes something else from the past '%s'"):format(other, cache.past.name)
     end
   end
   for _, node in ipairs(found.attention) do
@@ -190,6 +209,7 @@ local function find_cuts(graph, found)
     if mask and not masks.follows(mask, found.mask, cuts) then
       return nil, ("the mask of %s is not cut from tables"):format(name_of(node))
     end
+    found.shows_later[node] = not masks.tells_apart(mask, cuts, {})
   end
   local other = found.mask and masks.other_reader(found.mask, cuts)
   if other then
@@ -226,9 +246,16 @@ local function fixed_capacity(graph, _, g)
   for _, cache in ipairs(found.caches) do
     present[cache.joined] = g.TensorScatter(cache.past, cache.fresh, index, { axis = 2 })
   end
+  local hidden = {}
   for _, node in ipairs(found.attention) do
     local keys, values = present[node.inputs.K], present[node.inputs.V]
-    g.replace(node.outputs[1], attend(g, node, keys, values, valid))
+    local mask = node.inputs.attn_mask
+    if found.shows_later[node] then
+      local key = mask or "none"
+      hidden[key] = hidden[key] or masks.hide_later(g, mask, rows, size(first, 3))
+      mask = hidden[key]
+    end
+    g.replace(node.outputs[1], attend(g, node, keys, values, mask, valid))
   end
   for _, cache in ipairs(found.caches) do
     g.set_output(cache.output, present[cache.joined])
@@ -287,13 +314,24 @@ return ruleset {
     expect = { fixed_capacity = 1, TensorScatter = 2, Attention = 1, Concat = 0 },
   },
 
-  test "without a mask, new tokens see all that came before" {
+  test "without a mask, new tokens see all that came before, and themselves" {
     inputs = SIZES,
     graph = function(g, q, k, v, past_k, past_v)
       local keys, values = g.Concat(past_k, k, { axis = 2 }), g.Concat(past_v, v, { axis = 2 })
       return g.Attention(q, keys, values), keys, values
     end,
-    expect = { fixed_capacity = 1, TensorScatter = 2, Concat = 0 },
+    expect = { fixed_capacity = 1, TensorScatter = 2, Concat = 0, LessOrEqual = 1 },
+  },
+
+  test "without a mask that tells new tokens apart, none sees a later one" {
+    inputs = WITH_MASK,
+    graph = function(g, q, k, v, past_k, past_v, mask)
+      local keys, values = g.Concat(past_k, k, { axis = 2 }), g.Concat(past_v, v, { axis = 2 })
+      local hidden = g.Unsqueeze((1 - g.Cast(mask, { to = "float32" })) * -1e9, g.constant { 1, 2 })
+      local once = g.Attention(q, keys, values, hidden)
+      return g.Attention(once, keys, values, hidden), keys, values
+    end,
+    expect = { fixed_capacity = 1, TensorScatter = 2, LessOrEqual = 1, Where = 1 },
   },
 
   test "a model without caches stays as it is" {
@@ -312,6 +350,32 @@ return ruleset {
     end,
     expect_not = { "fixed_capacity" },
     refused = { fixed_capacity = "open size of the past" },
+  },
+
+  test "the size of the keys cuts tables, too" {
+    inputs = SIZES,
+    graph = function(g, q, k, v, past_k, past_v)
+      local keys, values = g.Concat(past_k, k, { axis = 2 }), g.Concat(past_v, v, { axis = 2 })
+      local function size(x)
+        return g.Gather(g.Shape(x), g.constant { 2 })
+      end
+      local before = size(keys) - g.Slice(g.Shape(q), g.constant { -2 }, g.constant { -1 })
+      local rows = g.Slice(g.normal { 1, 1, 9, 9 }, before, size(keys), g.constant { 2 })
+      local mask = g.Slice(rows, g.constant { 0 }, size(keys), g.constant { 3 })
+      return g.Attention(q, keys, values, mask), keys, values
+    end,
+    expect = { fixed_capacity = 1, TensorScatter = 2, LessOrEqual = 0 },
+  },
+
+  test "keys whose size is a number in it stay" {
+    inputs = SIZES,
+    graph = function(g, q, k, v, past_k, past_v)
+      local keys, values = g.Concat(past_k, k, { axis = 2 }), g.Concat(past_v, v, { axis = 2 })
+      local length = g.Cast(g.Gather(g.Shape(values), g.constant { 2 }), { to = 1 })
+      return g.Attention(q / g.Sqrt(length), keys, values), keys, values
+    end,
+    expect_not = { "fixed_capacity" },
+    refused = { fixed_capacity = "computes something else" },
   },
 
   test "keys that something else reads stay" {

@@ -274,14 +274,9 @@ static void prepare_run(cpu_step_t *step) {
   }
 }
 
-/* A fusion as one step; *out_done false: it has to run node by node, which the log gets the reason of. */
-static cleave_status_t make_kernel(cpu_program_t *program, const cpu_backend_t *backend,
-                                   const cleave_region_view_t *region, kernel_lowerer_t *lowerer,
-                                   const cpu_unit_t *unit, const cleave_compile_options_t *options,
-                                   bool *out_done, cleave_message_t *message) {
-  cpu_step_t *step = &program->steps[program->step_count];
-  *step = (cpu_step_t){.program = program, .node = unit->nodes[0]};
-  *out_done = false;
+/* Kernels of a fusion read constants at addresses that suit them. */
+static cleave_status_t align_unit(cpu_program_t *program, const cleave_region_view_t *region,
+                                  const cpu_unit_t *unit, cleave_message_t *message) {
   for (uint32_t n = 0; n < unit->count; n++) {
     const cleave_node_view_t *node = &region->nodes[unit->nodes[n]];
     for (uint32_t k = 0; k < node->input_count; k++) {
@@ -290,6 +285,17 @@ static cleave_status_t make_kernel(cpu_program_t *program, const cpu_backend_t *
       }
     }
   }
+  return CLEAVE_OK;
+}
+
+/* A fusion as one step; *out_done false: it has to run node by node, which the log gets the reason of. */
+static cleave_status_t make_kernel(cpu_program_t *program, const cpu_backend_t *backend,
+                                   kernel_lowerer_t *lowerer, const cpu_unit_t *unit,
+                                   const cleave_compile_options_t *options, bool *out_done,
+                                   cleave_message_t *message) {
+  cpu_step_t *step = &program->steps[program->step_count];
+  *step = (cpu_step_t){.program = program, .node = unit->nodes[0]};
+  *out_done = false;
   cleave_status_t status = cpu_fused_compile(program, lowerer, unit, step, message);
   if (status == CLEAVE_ERROR_UNSUPPORTED) {
     char line[sizeof message->text + 128];
@@ -357,7 +363,10 @@ static cleave_status_t make_steps(cpu_program_t *program, const cpu_backend_t *b
   for (uint32_t u = 0; u < unit_count && status == CLEAVE_OK; u++) {
     bool is_done = false;
     if (units[u].is_kernel) {
-      status = make_kernel(program, backend, region, lowerer, &units[u], options, &is_done, message);
+      status = align_unit(program, region, &units[u], message);
+    }
+    if (units[u].is_kernel && status == CLEAVE_OK) {
+      status = make_kernel(program, backend, lowerer, &units[u], options, &is_done, message);
     }
     for (uint32_t k = 0; k < units[u].count && !is_done && status == CLEAVE_OK; k++) {
       status = make_step(program, backend, region, units[u].nodes[k], options, is_read, message);

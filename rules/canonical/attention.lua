@@ -34,13 +34,21 @@ local function scores()
   return scaled(product, "score")
 end
 
--- The mask: added to the scores, or a condition that replaces some of them.
-local function masked()
+-- A condition that replaces some of the scores.
+local function chosen(as)
   local fill = scalar "fill"
   return oneof {
+    op { "Where", as = as, inputs = { condition = any "keep", X = scores(), Y = fill } },
+    op { "Where", as = as, inputs = { condition = any "drop", X = fill, Y = scores() } },
+  }
+end
+
+-- The mask: added to the scores, a condition, or both.
+local function masked()
+  return oneof {
     op { "Add", as = "masked", inputs = { scores(), any "mask" } },
-    op { "Where", as = "masked", inputs = { condition = any "keep", X = scores(), Y = fill } },
-    op { "Where", as = "masked", inputs = { condition = any "drop", X = fill, Y = scores() } },
+    op { "Add", as = "masked", inputs = { chosen(), any "mask" } },
+    chosen "masked",
     scores(),
   }
 end
@@ -116,7 +124,7 @@ local function folds(m)
   local is_number = math.type(m.q.shape[1]) == "integer" or math.type(m.q.shape[2]) == "integer"
   local is_repeated = not mask or mask.rank and mask.rank < 4
     or (mask.shape and mask.shape[mask.rank - 3] == 1 and (mask.rank == 4 or mask.shape[1] == 1))
-  return is_number and is_repeated
+  return is_number and is_repeated and not (m.mask and m.fill)
 end
 
 local function check_scores(m)
@@ -188,12 +196,12 @@ end
 
 -- The mask as a term that is added to the scores.
 local function mask_of(m, g)
-  if m.keep then
-    return g.Where(m.keep, g.constant(0.0, m.q.dtype), m.fill)
-  elseif m.drop then
-    return g.Where(m.drop, m.fill, g.constant(0.0, m.q.dtype))
+  if not m.fill then
+    return m.mask
   end
-  return m.mask
+  local zero = g.constant(0.0, m.q.dtype)
+  local term = m.keep and g.Where(m.keep, zero, m.fill) or g.Where(m.drop, m.fill, zero)
+  return m.mask and g.Add(term, m.mask) or term
 end
 
 -- ---- tests ----
@@ -284,6 +292,18 @@ return {
         g.MatMul(g.Softmax(g.Where(drop, -math.huge, t), { axis = -1 }), v)
     end,
     expect = { attention = 2 },
+    equal = ABOUT,
+  },
+
+  test "what is left of the scores may have a mask, too" {
+    inputs = APART,
+    graph = function(g, q, k, v)
+      local keep = g.constant({ { true, true, false, true, true, false, true } }, "bool")
+      local mask = g.constant({ { -1e9, 0.0, 0.0, 0.5, 0.0, 0.0, 0.0 } }, "float32")
+      local left = g.Where(keep, g.MatMul(q, turn(g, k)), -math.huge)
+      return g.MatMul(g.Softmax(mask + left, { axis = -1 }), v)
+    end,
+    expect = { attention = 1 },
     equal = ABOUT,
   },
 

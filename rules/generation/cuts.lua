@@ -82,7 +82,7 @@ local function other_reader(value, cuts)
   return first_other(value, function(node)
     return cuts[node]
   end, function(node)
-    return INTEGERS[node.op]
+    return INTEGERS[node.op] or node.op == "Slice" and elements_of(node.outputs[1])
   end)
 end
 

@@ -54,6 +54,35 @@ local function follows(value, given, cuts)
   return true
 end
 
+-- Does a mask tell new tokens apart: is a part of it a triangle, or made of rows of a table, or of
+-- places that are counted? Sizes alone do not.
+local function tells_apart(value, cuts, seen)
+  local node = value and value.producer
+  if not node or node.op == "Shape" or seen[node] then
+    return false
+  end
+  seen[node] = true
+  local found = node.op == "Trilu"
+  for _, cut in ipairs(cuts[node] or {}) do
+    found = found or cut.kind == "rows"
+  end
+  for k = 1, #node.inputs do
+    found = found or tells_apart(node.inputs[k], cuts, seen)
+  end
+  return found
+end
+
+-- A mask that also leaves out what is behind each new token, for `capacity` keys and tokens at
+-- `rows`.
+local function hide_later(g, mask, rows, capacity)
+  local keys = g.Range(g.constant(0), g.Squeeze(capacity), g.constant(1))
+  local seen = g.LessOrEqual(keys, g.Unsqueeze(rows, g.constant { 1 }))
+  if not mask or mask.dtype == "bool" then
+    return mask and g.And(seen, mask) or seen
+  end
+  return g.Where(seen, mask, g.constant(-math.huge, mask.dtype))
+end
+
 -- Who reads the mask of a call, or what is computed from it, other than Attention as its mask? What
 -- is behind the last token has to stay where it is.
 local function other_mask_reader(value, cuts)
@@ -77,4 +106,7 @@ local function find_mask(graph, fresh)
   return nil
 end
 
-return { find = find_mask, follows = follows, other_reader = other_mask_reader }
+return {
+  find = find_mask, follows = follows, other_reader = other_mask_reader, tells_apart = tells_apart,
+  hide_later = hide_later,
+}

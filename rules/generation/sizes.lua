@@ -75,6 +75,23 @@ local EVALUATE = {
     index = type(index) == "table" and index[1] or index
     return { data[index < 0 and #data + index + 1 or index + 1] }
   end,
+  Slice = function(node)
+    local inputs = node.inputs
+    local data, starts, ends = elements_of(inputs.data), elements_of(inputs.starts),
+      elements_of(inputs.ends)
+    local steps = elements_of(inputs.steps)
+    if not data or inputs.data.rank ~= 1 or not starts or #starts ~= 1 or not ends or #ends ~= 1
+      or inputs.steps and not (steps and is_same(steps[1], { rest = 1 })) then
+      return nil
+    end
+    local first, last = starts[1].rest, ends[1].rest
+    if not is_same(starts[1], { rest = first }) or not is_same(ends[1], { rest = last }) then
+      return nil
+    end
+    first = math.max(first < 0 and first + #data or first, 0)
+    last = math.min(last < 0 and last + #data or last, #data)
+    return table.move(data, first + 1, last, 1, {})
+  end,
   Concat = function(node)
     local all = {}
     for k = 1, #node.inputs do

@@ -28,8 +28,8 @@ local options = {
   keep = option.list({}, "operators or names of nodes (* is any text) that stay float32"),
   strict = option.boolean(true,
     "regions compute special values (NaN, infinities) as the operators define them"),
-  rows = option.integer(0, "rows of a batch that a region computes at a time, if results of one row "
-    .. "depend on that row alone; 0: all, or fewer that stay in the caches; -1: all", { min = -1 }),
+  rows = option.integer(0, "rows of a batch that a region computes at a time, if results of one "
+    .. "row depend on it alone; 0: all, or fewer that stay in the caches; -1: all", { min = -1 }),
   tune = option.boolean(false,
     "regions are measured when they are compiled, and get the fastest layouts and implementations"),
 }

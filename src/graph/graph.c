@@ -138,6 +138,18 @@ cleave_status_t cleave_graph_add_constant(cleave_graph_t *graph, const char *nam
   return CLEAVE_OK;
 }
 
+cleave_status_t cleave_graph_close_input(cleave_graph_t *graph, size_t index, cleave_tensor_t *tensor,
+                                         cleave_error_t *error) {
+  cleave_value_record_t *record = &graph->values.items[graph->inputs.items[index].index];
+  CLEAVE_TRY(retain(graph, tensor, error));
+  record->tensor = tensor;
+  record->is_input = false;
+  graph->inputs.count--;
+  memmove(&graph->inputs.items[index], &graph->inputs.items[index + 1],
+          (graph->inputs.count - index) * sizeof *graph->inputs.items);
+  return CLEAVE_OK;
+}
+
 /* Operators of libraries are listed like those that are the graph's own. */
 static cleave_status_t list_custom_op(cleave_graph_t *graph, const cleave_op_t *op, cleave_error_t *error) {
   for (size_t k = 0; k < graph->custom_ops.count; k++) {

@@ -113,6 +113,8 @@ struct cleave_graph {
   cleave_declared_shape_t *declared; /* by output; NULL: nothing, or it is of no interest */
   cleave_string_t *default_inputs;   /* inputs that have an initializer and are constants here */
   size_t default_input_count;
+  cleave_string_t *fixed_inputs; /* "name=value" of inputs that were fixed */
+  size_t fixed_input_count;
   size_t live_node_count;
   cleave_string_t name;
   cleave_string_t source; /* file it was read from */
@@ -177,6 +179,10 @@ void cleave_graph_set_range(cleave_graph_t *graph, cleave_value_t value, float l
 /* Input `index` of `node` reads `value` from now on (NONE: left out). The use moves to the end of the list of
  * uses. */
 void cleave_graph_set_input(cleave_graph_t *graph, cleave_node_t node, uint32_t index, cleave_value_t value);
+/* Input `index` of the graph is a constant from now on, with this tensor of its dtype and shape (retained).
+ */
+CLEAVE_STATUS cleave_graph_close_input(cleave_graph_t *graph, size_t index, cleave_tensor_t *tensor,
+                                       cleave_error_t *error);
 /* Every use of `from`, graph outputs among them, becomes a use of `to`, in order. */
 void cleave_graph_replace_uses(cleave_graph_t *graph, cleave_value_t from, cleave_value_t to);
 /* Turns a value without uses of its old producer into a constant: all uses of `value` read a new constant. */
@@ -200,6 +206,14 @@ void cleave_graph_keep_dead(cleave_graph_t *graph);
 /* Removes nodes that neither an output nor a node that is kept needs; returns how many. Keeps graph inputs.
  */
 CLEAVE_STATUS cleave_graph_remove_dead(cleave_graph_t *graph, size_t *out_removed, cleave_error_t *error);
+
+/* Inputs become constants (src/graph/fix.c): numbers and bools of one element, by their names; the last value
+ * of a name counts. CLEAVE_ERROR_INVALID_ARGUMENT: another input, a text that is no value of its dtype, or a
+ * name that no input has, unless it is optional. Once for a graph that is being made. */
+CLEAVE_STATUS cleave_graph_fix_inputs(cleave_graph_t *graph, const cleave_fixed_input_t *fixed, size_t count,
+                                      cleave_error_t *error);
+/* Is it one number or bool, so that it may be fixed as an input? */
+bool cleave_value_is_single(const cleave_graph_t *graph, cleave_value_t value);
 
 /* A use (an input of a node, or a graph output) reads another value; the last of that value's uses. */
 void cleave_graph_set_use(cleave_graph_t *graph, cleave_use_t use, cleave_value_t value);

@@ -50,12 +50,26 @@ class Attention(nn.Module):
         q, k, v = split(self.query(x)), split(self.key(x)), split(self.value(x))
         if past is not None:
             k, v = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)
-        scores = torch.matmul(q, k.transpose(-1, -2)) / math.sqrt(self.size)
-        if mask is not None:
-            scores = scores + mask
-        mixed = torch.matmul(F.softmax(scores, -1), v)
+        mixed = torch.matmul(F.softmax(self.score(q, k, mask), -1), v)
         y = self.out(mixed.permute(0, 2, 1, 3).contiguous().view(batch, length, width))
         return y if past is None else (y, (k, v))
+
+    def score(self, q, k, mask):
+        scores = torch.matmul(q, k.transpose(-1, -2)) / math.sqrt(self.size)
+        return scores if mask is None else scores + mask
+
+
+class ChosenAttention(Attention):
+    """The same as GPT-2 has it: scores are chosen by a table, of which the sizes of queries and keys say the rows, then masked."""
+
+    def __init__(self, width, heads):
+        super().__init__(width, heads)
+        self.register_buffer("seen", torch.tril(torch.ones(256, 256, dtype=torch.bool))[None, None])
+
+    def score(self, q, k, mask):
+        new, total = q.size(-2), k.size(-2)
+        lowest = torch.full([], torch.finfo(q.dtype).min, dtype=q.dtype)
+        return torch.where(self.seen[:, :, total - new:total, :total], super().score(q, k, None), lowest) + mask
 
 
 class EncoderLayer(nn.Module):
@@ -91,9 +105,9 @@ class Bert(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    def __init__(self, width, heads):
+    def __init__(self, width, heads, attention):
         super().__init__()
-        self.norm1, self.attention, self.norm2 = nn.LayerNorm(width), Attention(width, heads), nn.LayerNorm(width)
+        self.norm1, self.attention, self.norm2 = nn.LayerNorm(width), attention(width, heads), nn.LayerNorm(width)
         self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
     def forward(self, x, mask, past=None):
@@ -107,10 +121,10 @@ class DecoderLayer(nn.Module):
 class Gpt(nn.Module):
     """A small GPT: 6 layers, width 384, causal mask, tied embedding."""
 
-    def __init__(self, layers=6, width=384, heads=6, words=8000, places=256):
+    def __init__(self, layers=6, width=384, heads=6, words=8000, places=256, attention=Attention):
         super().__init__()
         self.words, self.places = nn.Embedding(words, width), nn.Embedding(places, width)
-        self.layers = nn.ModuleList([DecoderLayer(width, heads) for _ in range(layers)])
+        self.layers = nn.ModuleList([DecoderLayer(width, heads, attention) for _ in range(layers)])
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
         self.head.weight = self.words.weight
         self.register_buffer("mask", torch.triu(torch.full((places, places), -1e9), 1)[None, None])
@@ -148,8 +162,8 @@ def cached_inputs(layers=6, heads=6, words=8000, length=5, past=11):
 class MaskedGpt(CachedGpt):
     """The same with a mask and positions as inputs, as Optimum exports GPT-2: added to a causal mask that is cut from a table."""
 
-    def __init__(self):
-        super().__init__()
+    def __init__(self, attention=Attention):
+        super().__init__(attention=attention)
         self.register_buffer("seen", torch.tril(torch.ones(256, 256, dtype=torch.bool))[None, None])
 
     def see(self, ids, mask, before):
@@ -172,6 +186,20 @@ class CountedGpt(MaskedGpt):
         seen = seen * (torch.arange(mask.shape[-1]) > places.reshape(-1, 1))
         seen = seen[None, None].expand(ids.shape[0], 1, -1, -1)
         return seen.masked_fill(seen + mask[:, None, None, :] == 0, -1e9)
+
+
+class StepGpt(MaskedGpt):
+    """The same as Optimum exports the half of a merged model that has a past: for one token at a time, which sees all."""
+
+    def see(self, ids, mask, before):
+        return (1.0 - mask[:, None, None, :].to(torch.float32)) * -1e9
+
+
+class ChosenGpt(StepGpt):
+    """The same as Optimum exports GPT-2: its attention chooses what is seen."""
+
+    def __init__(self):
+        super().__init__(ChosenAttention)
 
 
 def masked_inputs(length=5, past=11):
@@ -280,6 +308,8 @@ MODELS = {
 # Exported only if they are named; the last one has the sizes of GPT-2 (124 million parameters).
 OTHERS = {"gpt_masked": cached(MaskedGpt, masked_inputs, 6, "attention_mask", "position_ids"),
           "gpt_counted": cached(CountedGpt, masked_inputs, 6, "attention_mask", "position_ids"),
+          "gpt_step": cached(StepGpt, lambda: masked_inputs(1), 6, "attention_mask", "position_ids"),
+          "gpt_chosen": cached(ChosenGpt, lambda: masked_inputs(1), 6, "attention_mask", "position_ids"),
           "gpt2_cached": cached(lambda: CachedGpt(12, 768, 12, 50257, 1024), lambda: cached_inputs(12, 12, 50257), 12)}
 
 

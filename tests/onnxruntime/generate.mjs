@@ -3,7 +3,8 @@
 //   node generate.mjs MODEL THREADS STEPS TOKENS
 // TOKENS: those of the prompt, with commas between them. Prints JSON: the tokens, ms to the first, and the median of ms of the others.
 // States past_*, or past_key_values.*, become present_* or present.*; they have rank 4, with heads and sizes as in HEADSxSIZE
-// (default 6x64). The inputs attention_mask and position_ids are given if the model has them; the other one is the tokens.
+// (default 6x64). The inputs attention_mask and position_ids are given if the model has them, and use_cache_branch of
+// merged ones, false for the prompt and true after it; the other one is the tokens.
 import { ort } from './tensor.mjs';
 
 const [model, threads, steps, text, sizes = '6x64'] = process.argv.slice(2);
@@ -15,7 +16,7 @@ const session = await ort.InferenceSession.create(model, {
   graphOptimizationLevel: 'all',
 });
 const states = session.inputNames.filter((name) => name.startsWith('past_'));
-const others = ['attention_mask', 'position_ids'];
+const others = ['attention_mask', 'position_ids', 'use_cache_branch'];
 const ids = session.inputNames.find((name) => !states.includes(name) && !others.includes(name));
 
 function tokensOf(list) {
@@ -40,6 +41,7 @@ function feedsOf(list, past) {
   const feeds = { [ids]: tokensOf(list) };
   if (session.inputNames.includes('attention_mask')) feeds.attention_mask = tokensOf(Array(past + list.length).fill(1));
   if (session.inputNames.includes('position_ids')) feeds.position_ids = tokensOf(list.map((_, k) => past + k));
+  if (session.inputNames.includes('use_cache_branch')) feeds.use_cache_branch = new ort.Tensor('bool', [past > 0], [1]);
   return feeds;
 }
 

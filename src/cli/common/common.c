@@ -20,6 +20,7 @@ static cleave_text_list_t isolated;
 static bool falls_back;
 static bool is_lenient;
 static bool keeps_dead;
+static cleave_text_list_t fixes;
 static cleave_text_list_t settings;
 static cleave_text_list_t options;
 static const char *log_level;
@@ -31,6 +32,8 @@ static const char *device;
 static cleave_context_t *context;                /* that all models of the command are of */
 static cleave_backend_option_t *backend_options; /* of `options` and `device` */
 static uint32_t backend_option_count;
+static cleave_fixed_input_t *fixed; /* of `fixes`, with room for one more; their names are copies */
+static size_t fixed_count;
 static char **texts;         /* that those of `options` point into */
 static char *device_backend; /* the name in `device` */
 
@@ -54,6 +57,10 @@ static const cleave_option_t TABLE[] = {
         "functions that do not import what they use, and with outputs of another shape than declared"),
     CLEAVE_FLAG(&keeps_dead, "keep-dead",
                 "keep nodes that no output of the model needs; by default they are removed first"),
+    CLEAVE_LIST(
+        &fixes, "fix", "NAME=VALUE",
+        "give an input of the model this value for good, so that it is a constant, and conditions (If) "
+        "that depend on it are decided; a number or bool of one element. May be given many times"),
     CLEAVE_LIST(&settings, "configure", "BACKEND.KEY=VALUE",
                 "set a key of a backend, right after it is loaded; may be given many times. 'cleave backends "
                 "BACKEND --ask KEY' prints its answer"),
@@ -141,6 +148,41 @@ static cleave_status_t split_setting(const char *option, const char *text, bool 
     out_parts->value = copy + end + 1;
   }
   return CLEAVE_OK;
+}
+
+/* ---- NAME=VALUE ---- */
+
+/* No value has a '=' in it, but a name may. */
+static cleave_status_t split_fixes(cleave_error_t *error) {
+  fixed = cleave_allocate_zeroed(fixes.count + 1, sizeof *fixed);
+  CLEAVE_TRY_MEMORY(fixed, error);
+  for (size_t k = 0; k < fixes.count; k++) {
+    const char *equals = strrchr(fixes.items[k], '=');
+    if (equals == NULL || equals == fixes.items[k]) {
+      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                              "option '--fix': expected NAME=VALUE, found '%s'", fixes.items[k]);
+    }
+    fixed[k].name = cleave_copy_text(fixes.items[k], (size_t)(equals - fixes.items[k]));
+    fixed[k].value = equals + 1;
+    CLEAVE_TRY_MEMORY(fixed[k].name, error);
+    fixed_count = k + 1;
+  }
+  return CLEAVE_OK;
+}
+
+const cleave_fixed_input_t *cleave_common_fixed(size_t *out_count) {
+  *out_count = fixed_count;
+  return fixed;
+}
+
+void cleave_common_fix_usually(const char *name, const char *value) {
+  for (size_t k = 0; k < fixes.count; k++) {
+    if (strcmp(fixed[k].name, name) == 0) {
+      return;
+    }
+  }
+  fixed[fixes.count] = (cleave_fixed_input_t){.name = name, .value = value, .is_optional = true};
+  fixed_count = fixes.count + 1;
 }
 
 /* ---- applying ---- */
@@ -284,6 +326,7 @@ static cleave_status_t apply(const cleave_arguments_t *arguments, cleave_error_t
     CLEAVE_TRY(configure(settings.items[k], error));
   }
   CLEAVE_TRY(split_options(error));
+  CLEAVE_TRY(split_fixes(error));
   cleave_error_t reason = CLEAVE_ERROR_INIT;
   if (device == NULL || choose_device(find_backend_target(arguments), &reason) == CLEAVE_OK) {
     return CLEAVE_OK;
@@ -345,11 +388,17 @@ void cleave_common_free(void) {
   for (size_t k = 0; texts != NULL && k < options.count; k++) {
     cleave_free(texts[k]);
   }
+  for (size_t k = 0; k < fixed_count && k < fixes.count; k++) {
+    cleave_free((void *)fixed[k].name);
+  }
   cleave_free(texts);
+  cleave_free(fixed);
   cleave_free(backend_options);
   cleave_free(device_backend);
-  libraries = isolated = settings = options = (cleave_text_list_t){0};
+  libraries = isolated = settings = options = fixes = (cleave_text_list_t){0};
   texts = NULL;
+  fixed = NULL;
+  fixed_count = 0;
   backend_options = NULL;
   backend_option_count = 0;
   device = NULL;

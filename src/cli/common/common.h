@@ -35,6 +35,11 @@ cleave_session_options_t cleave_common_session(void);
 bool cleave_common_lenient(void);
 bool cleave_common_keep_dead(void);
 
+/* --fix, for whoever opens a model. */
+const cleave_fixed_input_t *cleave_common_fixed(size_t *out_count);
+/* Fixes an input that --fix does not name, if the model has it. Once, for a name and a value that stay. */
+void cleave_common_fix_usually(const char *name, const char *value);
+
 /* --fallback. */
 bool cleave_common_fallback(void);
 

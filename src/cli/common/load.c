@@ -127,6 +127,7 @@ cleave_status_t cleave_model_read(const char *path, cleave_settings_t *settings,
                                          .lenient = cleave_common_lenient(),
                                          .sizes = sizes,
                                          .keep_dead = cleave_common_keep_dead()};
+  options.fixed_inputs = cleave_common_fixed(&options.fixed_input_count);
   cleave_model_t *model = NULL;
   const char **names = NULL;
   size_t count = 0;

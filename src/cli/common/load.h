@@ -27,9 +27,9 @@ CLEAVE_STATUS cleave_rule_request(const cleave_text_list_t *paths, const cleave_
                                   cleave_partition_request_t *out_request, cleave_error_t *error);
 void cleave_rule_request_deinit(cleave_partition_request_t *request);
 
-/* A model, as commands open it: with the settings of its script, and as --lenient and --keep-dead say. Inputs
- * that have a default stay inputs if `files` (NAME=FILE) names them, or if `folder` holds input_N.pb for
- * them, too. Both may be NULL. Sizes in `shapes` (N=4) are there for conditions that need them. */
+/* A model, as commands open it: with the settings of its script, and as --lenient, --keep-dead and --fix say.
+ * Inputs that have a default stay inputs if `files` (NAME=FILE) names them, or if `folder` holds input_N.pb
+ * for them, too. Both may be NULL. Sizes in `shapes` (N=4) are there for conditions that need them. */
 CLEAVE_STATUS cleave_model_read(const char *path, cleave_settings_t *settings,
                                 const cleave_text_list_t *shapes, const cleave_text_list_t *files,
                                 const char *folder, cleave_model_t **out_model, cleave_error_t *error);

@@ -6,10 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/registry/context.h"
 #include "cleave/half.h"
 #include "cli/common/common.h"
 #include "runtime/model/model.h"
 #include "system/clock.h"
+
+/* Of models that Optimum merges out of one for the prompt and one with past tokens: true takes the second
+ * one, which does for a prompt, too, with a past of length 0. */
+static const char BRANCH_INPUT[] = "use_cache_branch";
 
 static const cleave_value_record_t *input_of(const cleave_graph_t *graph, uint32_t input) {
   return cleave_graph_value(graph, graph->inputs.items[input]);
@@ -170,9 +175,35 @@ static cleave_status_t explain(const cleave_generation_t *generation, cleave_sta
       reason != NULL ? ": " : "", reason != NULL ? reason : "");
 }
 
+/* What an encoder gives is not there: caches of it would be empty, and tokens be made of nothing. */
+static cleave_status_t refuse_encoder(const cleave_generation_t *generation, cleave_error_t *error) {
+  const cleave_graph_t *graph = cleave_model_graph(generation->loaded);
+  for (uint32_t k = 0; k < graph->inputs.count; k++) {
+    const char *name = cleave_value_name(graph, graph->inputs.items[k]);
+    if (strncmp(name, "encoder_", strlen("encoder_")) == 0 || strstr(name, ".encoder.") != NULL) {
+      return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
+                              "%s: expected a decoder alone, found input '%s', which is of an encoder",
+                              generation->job_options.model, name);
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t load_model(cleave_generation_t *generation, cleave_error_t *error) {
+  cleave_common_fix_usually(BRANCH_INPUT, "true");
+  CLEAVE_TRY(cleave_job_load(&generation->job, &generation->job_options, error));
+  generation->loaded = cleave_model_retain(generation->job.model);
+  const cleave_graph_t *graph = cleave_model_graph(generation->loaded);
+  for (size_t k = 0; k < graph->fixed_input_count; k++) {
+    cleave_log(cleave_context_log(graph->context), CLEAVE_LOG_INFORMATION, "%s: fixed input %s",
+               generation->job_options.model, cleave_strings_text(&graph->strings, graph->fixed_inputs[k]));
+  }
+  return refuse_encoder(generation, error);
+}
+
 static cleave_status_t load(cleave_generation_t *generation, cleave_error_t *error) {
   cleave_job_t *job = &generation->job;
-  CLEAVE_TRY(cleave_job_load(job, &generation->job_options, error));
+  CLEAVE_TRY(load_model(generation, error));
   CLEAVE_TRY(cleave_states_find(cleave_model_graph(job->model), &generation->states, !generation->has_states,
                                 &generation->pairs, error));
   CLEAVE_TRY(cleave_generation_inputs_find(cleave_model_graph(job->model), &generation->pairs,
@@ -391,6 +422,7 @@ cleave_status_t cleave_generation_run(cleave_generation_t *generation, cleave_er
 
 void cleave_generation_deinit(cleave_generation_t *generation) {
   cleave_job_deinit(&generation->job);
+  cleave_model_release(generation->loaded);
   cleave_states_deinit(&generation->pairs);
   cleave_tensor_release(generation->prompt_tokens);
   cleave_tensor_release(generation->scores);

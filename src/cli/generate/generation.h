@@ -30,6 +30,7 @@ typedef struct cleave_generation {
   const char *profile_path; /* or NULL */
   /* the model */
   cleave_job_t job;
+  cleave_model_t *loaded; /* as it was loaded: `job` has it with a batch of one */
   cleave_state_pairs_t pairs;
   cleave_generation_inputs_t inputs;
   uint32_t scores_output;

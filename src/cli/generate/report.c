@@ -4,6 +4,7 @@
 
 #include "cli/common/output.h"
 #include "cli/report/report.h"
+#include "runtime/model/model.h"
 #include "system/threads.h"
 
 /* The times of the tokens after the first. */
@@ -69,16 +70,22 @@ int cleave_generation_print_json(cleave_generation_t *generation) {
   const cleave_job_t *job = &generation->job;
   steps_t steps = measure(generation);
   json_t *tokens = json_array();
+  json_t *fixed = json_array();
+  const cleave_graph_t *graph = cleave_model_graph(generation->loaded);
+  for (size_t k = 0; fixed != NULL && k < graph->fixed_input_count; k++) {
+    (void)json_array_append_new(fixed,
+                                json_string(cleave_strings_text(&graph->strings, graph->fixed_inputs[k])));
+  }
   for (int64_t k = 0; tokens != NULL && k < generation->token_count; k++) {
     (void)json_array_append_new(tokens, json_integer(generation->tokens[k]));
   }
   json_t *json = json_pack(
-      "{s:s, s:I, s:I, s:o, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "model",
-      generation->job_options.model, "prompt_tokens", (json_int_t)generation->prompt_tokens->count,
-      "capacity", (json_int_t)generation->capacity, "tokens", tokens, "threads", (int)threads_of(generation),
-      "programs", (json_int_t)generation->program_count, "load_ms", job->load_ms, "rules_ms", job->rules_ms,
-      "partition_ms", job->partition_ms, "compile_ms", generation->compile_ms, "first_token_ms",
-      generation->first_ms, "tokens_per_second", per_second(&steps), "token_ms", steps.median_ms,
-      "token_min_ms", steps.min_ms, "token_p90_ms", steps.p90_ms);
+      "{s:s, s:o, s:I, s:I, s:o, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "model",
+      generation->job_options.model, "fixed", fixed, "prompt_tokens",
+      (json_int_t)generation->prompt_tokens->count, "capacity", (json_int_t)generation->capacity, "tokens",
+      tokens, "threads", (int)threads_of(generation), "programs", (json_int_t)generation->program_count,
+      "load_ms", job->load_ms, "rules_ms", job->rules_ms, "partition_ms", job->partition_ms, "compile_ms",
+      generation->compile_ms, "first_token_ms", generation->first_ms, "tokens_per_second", per_second(&steps),
+      "token_ms", steps.median_ms, "token_min_ms", steps.min_ms, "token_p90_ms", steps.p90_ms);
   return cleave_output_json(json);
 }

@@ -21,11 +21,14 @@ typedef struct cleave_onnx_read_options {
   /* Sizes of inputs, taken if conditions of If are open without them: the inputs have these alone then. */
   const cleave_open_size_t *sizes;
   size_t size_count;
+  /* Inputs that are constants, in spite of an initializer too: cleave_graph_fix_inputs. */
+  const cleave_fixed_input_t *fixed_inputs;
+  size_t fixed_input_count;
 } cleave_onnx_read_options_t;
 
 /* Reads a model into a graph in canonical form: operators as in opset 22, Constant nodes are constants,
  * Identity and inference-time Dropout are gone, model-local functions are inlined, and so are the branches of
- * If that constants and known sizes decide. The caller destroys the graph.
+ * If that constants, known sizes and fixed inputs decide. The caller destroys the graph.
  *
  * Weights are borrowed from the mapped file and not touched: opening costs time for nodes, not for bytes.
  * They may be unaligned. External data must lie in the model's folder. Types: those of graph inputs and

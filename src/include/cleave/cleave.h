@@ -55,6 +55,13 @@ typedef struct cleave_open_size {
   int64_t size;
 } cleave_open_size_t;
 
+/* A value for an input of one number or bool, which is a constant then. */
+typedef struct cleave_fixed_input {
+  const char *name;
+  const char *value; /* "true", "3", "0.5": converted to the input's dtype */
+  bool is_optional;  /* the model may have no such input */
+} cleave_fixed_input_t;
+
 /* How a model is loaded. All zero but `size`: as it is in its file. */
 typedef struct cleave_model_load_options {
   size_t size;                      /* sizeof(cleave_model_load_options_t) */
@@ -84,6 +91,10 @@ typedef struct cleave_model_load_options {
   const cleave_open_size_t *sizes;
   size_t size_count;
   const char *ranges; /* of its values, for rules: a file of `cleave calibrate` for this model; or NULL */
+  /* Inputs that get their value for good, and are inputs of the model no more: conditions of an ONNX file
+   * (If) that depend on them are decided. The last value of a name counts. */
+  const cleave_fixed_input_t *fixed_inputs;
+  size_t fixed_input_count;
 } cleave_model_load_options_t;
 
 /* Loads a model by the extension of its file: .onnx, .lua for a model script, or .json for a region that was

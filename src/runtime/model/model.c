@@ -116,6 +116,15 @@ static cleave_status_t create_by_take(cleave_context_t *context, const cleave_mo
   return cleave_model_create_take(graph, out_model, error);
 }
 
+/* The reader of ONNX has fixed inputs, since branches depend on them. */
+static cleave_status_t create_fixed_take(cleave_context_t *context,
+                                         const cleave_model_load_options_t *options, cleave_graph_t *graph,
+                                         cleave_model_t **out_model, cleave_error_t *error) {
+  CLEAVE_TRY_OR(cleave_graph_fix_inputs(graph, options->fixed_inputs, options->fixed_input_count, error),
+                cleave_graph_destroy(graph));
+  return create_by_take(context, options, graph, out_model, error);
+}
+
 /* The region is the model's from now on, also if this fails. */
 static cleave_status_t create_from_region_take(cleave_context_t *context,
                                                const cleave_model_load_options_t *options,
@@ -123,7 +132,7 @@ static cleave_status_t create_from_region_take(cleave_context_t *context,
                                                cleave_error_t *error) {
   cleave_graph_t *graph = NULL;
   cleave_status_t status = cleave_region_file_graph(region, &graph, error);
-  CLEAVE_THEN(status, create_by_take(context, options, graph, out_model, error));
+  CLEAVE_THEN(status, create_fixed_take(context, options, graph, out_model, error));
   CLEAVE_TRY_OR(status, cleave_region_file_destroy(region));
   (*out_model)->region = region;
   return CLEAVE_OK;
@@ -134,7 +143,9 @@ static cleave_onnx_read_options_t onnx_options(const cleave_model_load_options_t
                                       .open_inputs = options->open_inputs,
                                       .open_input_count = options->open_input_count,
                                       .sizes = options->sizes,
-                                      .size_count = options->size_count};
+                                      .size_count = options->size_count,
+                                      .fixed_inputs = options->fixed_inputs,
+                                      .fixed_input_count = options->fixed_input_count};
 }
 
 /* A model from the graph of a file, which it takes over. */
@@ -176,7 +187,7 @@ static cleave_status_t load_file(cleave_context_t *context, const char *path,
     return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
                             "%s: not a model by its name: expected .onnx, .lua, or .json (a region)", path);
   }
-  return create_by_take(context, options, graph, out_model, error);
+  return create_fixed_take(context, options, graph, out_model, error);
 }
 
 /* The graph before folding, with which models of other constants begin, has the same values. */
@@ -257,6 +268,7 @@ cleave_status_t cleave_model_load(cleave_context_t *context, const char *path,
   CLEAVE_TRY(CLEAVE_SIZED_IN(cleave_model_load_options_t, options, &own, error));
   CLEAVE_TRY(cleave_list_check("settings", own.settings, own.setting_count, error));
   CLEAVE_TRY(cleave_list_check("open_inputs", own.open_inputs, own.open_input_count, error));
+  CLEAVE_TRY(cleave_list_check("fixed_inputs", own.fixed_inputs, own.fixed_input_count, error));
   if (own.data != NULL) {
     return load_memory(context, path, &own, out_model, error);
   }

@@ -134,6 +134,21 @@ sed 's/min_flops = 1e6/review = function(sub) return sub.bytes_in > 5 end/' big.
 check "bytes of an open size" 1 "attempt to compare .*; bytes_in is nil: size N of '.*' is open" \
   "$program" partition open.lua --rules review.lua --shape 'N=?'
 
+# Inputs of one element that get their value from outside.
+cat >fixed.lua <<'LUA'
+local x, times = g.input("x", "float32", { 2 }), g.input("times", "float32", {})
+g.input("a=b", "int64", { 1 })
+g.output("y", x * times)
+LUA
+check "a fixed input" 0 '' "$program" inspect fixed.lua --fix times=0.5
+if grep -q 'input.*times' "$out"; then fail "a fixed input is an input"; else pass; fi
+check "a name with a =" 0 '' "$program" run fixed.lua --fix a=b=3 --fix times=2 --repeat 1
+check "a value that is none" 1 "input 'a=b': expected a value of int64 to fix it, found '0.5'" "$program" inspect fixed.lua --fix a=b=0.5
+check "no name" 1 "option '--fix': expected NAME=VALUE, found '=1'" "$program" inspect fixed.lua --fix =1
+check "another name" 1 "expected an input to fix, found 'time' (did you mean 'times'?); the model's inputs are: x, times, a=b" \
+  "$program" why fixed.lua --rules big.lua --fix time=1
+check "more elements" 1 "input 'x': expected one number or bool to fix it, found float32\[2\]" "$program" check big.lua --model fixed.lua --fix x=1
+
 # e = a * b + c * d, where only a is known.
 printf '\010\010\072\170\012\017\012\001\141\012\001\142\022\002\141\142\042\003\115\165\154\012\017\012\001\143\012\001\144\022\002\143\144\042\003\115\165\154\012\020\012\002\141\142\012\002\143\144\022\001\145\042\003\101\144\144\022\001\147\132\023\012\001\141\022\016\012\014\010\001\022\010\012\002\010\002\012\002\010\003\132\011\012\001\142\022\004\012\002\010\001\132\011\012\001\143\022\004\012\002\010\001\132\011\012\001\144\022\004\012\002\010\001\142\011\012\001\145\022\004\012\002\010\001\102\004\012\000\020\015' >four.onnx
 check "shapes of what is combined" 0 'sizes: b = \[2, 3\], c = \[2, 3\], d = \[2, 3\] by what it is combined with' \

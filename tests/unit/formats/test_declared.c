@@ -223,6 +223,33 @@ UNIT_TEST(only_inputs_of_the_file_can_be_opened) {
       CLEAVE_ERROR_INVALID_ARGUMENT, "m: the file has no input 'twice'");
 }
 
+/* The value takes the place of the default; a weight that is no input of the file cannot be fixed. */
+UNIT_TEST(an_input_with_an_initializer_can_be_fixed) {
+  const cleave_fixed_input_t fixed = {.name = "w", .value = "5"};
+  onnx_builder_t b;
+  cleave_model_t *model = NULL;
+  for (int is_input = 0; is_input < 2; is_input++) {
+    onnx_begin(&b, 8, 17);
+    onnx_floats(&b, "w", "1", (float[]){1}, 1);
+    if (is_input == 1) {
+      onnx_input(&b, "w", CLEAVE_DTYPE_F32, "1");
+    }
+    onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
+    onnx_simple(&b, "Mul", "x w", "y");
+    onnx_output(&b, "y", CLEAVE_DTYPE_F32, "2");
+    cleave_model_load_options_t options = {.fixed_inputs = &fixed, .fixed_input_count = 1};
+    if (is_input == 0) {
+      unit_fails(open_with(&b, options, &model, e), CLEAVE_ERROR_INVALID_ARGUMENT,
+                 "m: expected an input to fix, found 'w' (did you mean 'x'?); the model's inputs are: x");
+    } else {
+      model = opened(&b, options);
+    }
+  }
+  cleave_tensor_view_t x = floats((float[]){3, 4}, (int64_t[]){2});
+  expect_run(model, &x, 1, 15, 20, 1);
+  cleave_model_release(model);
+}
+
 /* ---- dead nodes ---- */
 
 UNIT_TEST(nodes_that_no_output_needs_go_unless_they_are_kept) {

@@ -183,6 +183,14 @@ UNIT_TEST(refuses_conditions_that_are_open_and_says_what_they_lack) {
   onnx_refused(
       &b, CLEAVE_ERROR_UNSUPPORTED,
       "model: node 'y': operator 'If': its condition 'c' depends on the content of 'd' (a branch is taken "
+      "when the file is read; --fix d=VALUE decides it)");
+  onnx_begin(&b, 8, 17);
+  onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
+  onnx_simple(&b, "IsNaN", "x", "c");
+  put_if(&b, "Relu", "Neg");
+  onnx_refused(
+      &b, CLEAVE_ERROR_UNSUPPORTED,
+      "model: node 'y': operator 'If': its condition 'c' depends on the content of 'x' (a branch is taken "
       "when the file is read)");
 }
 
@@ -204,6 +212,114 @@ UNIT_TEST(sizes_that_are_given_decide) {
     cleave_graph_destroy(graph);
     cleave_text_deinit(&bytes);
   }
+}
+
+// ---- inputs that are fixed ----
+
+static cleave_status_t read_fixed(onnx_builder_t *b, const char *name, const char *value,
+                                  cleave_graph_t **out_graph, cleave_error_t *error) {
+  const cleave_fixed_input_t fixed = {.name = name, .value = value};
+  const cleave_onnx_read_options_t options = {.fixed_inputs = &fixed, .fixed_input_count = 1};
+  cleave_text_t bytes = onnx_finish(b);
+  cleave_status_t status =
+      cleave_onnx_read_memory(bytes.data, bytes.length, "model", &options, out_graph, error);
+  cleave_text_deinit(&bytes);
+  return status;
+}
+
+// x, and `flag`, which is a condition of one element.
+static void put_flag(onnx_builder_t *b, const char *dims) {
+  onnx_begin(b, 8, 17);
+  onnx_input(b, "flag", CLEAVE_DTYPE_BOOL, dims);
+  onnx_input(b, "x", CLEAVE_DTYPE_F32, "2");
+}
+
+UNIT_TEST(an_input_that_is_fixed_decides) {
+  const char *values[] = {"false", "true"};
+  for (int k = 0; k < 2; k++) {
+    onnx_builder_t b;
+    cleave_graph_t *graph = NULL;
+    put_flag(&b, k == 0 ? "" : "1");
+    onnx_node(&b, "If", "flag", "y");
+    put_branch(&b, "then_branch", k == 0 ? "NoSuchOperator" : "Relu", "x");
+    put_branch(&b, "else_branch", k == 0 ? "Neg" : "NoSuchOperator", "x");
+    onnx_end_node(&b);
+    onnx_output(&b, "y", CLEAVE_DTYPE_F32, NULL);
+    unit_ok(read_fixed(&b, "flag", values[k], &graph, e));
+    onnx_expect_graph(graph,
+                      k == 0 ? "input %x : float32[2]\n%y = Neg(%x) : float32[...]\noutput \"y\" = %y\n"
+                             : "input %x : float32[2]\n%y = Relu(%x) : float32[...]\noutput \"y\" = %y\n");
+  }
+}
+
+// An If inside depends on it, too; the branch has names of values around it for its own, of the file's weight
+// and of the output of the If; its initializer stays its own.
+UNIT_TEST(a_fixed_input_decides_branches_of_branches_with_names_of_their_own) {
+  static const float two[] = {2, 2};
+  onnx_builder_t b;
+  cleave_graph_t *graph = NULL;
+  put_flag(&b, "1");
+  onnx_floats(&b, "w", "2", two, 2);
+  onnx_simple(&b, "Mul", "x w", "h");
+  onnx_node(&b, "If", "flag", "y z");
+  branch_t outer = begin_branch(&b, "then_branch");
+  onnx_floats(&b, "w", "2", two, 2);
+  onnx_simple(&b, "Add", "x w", "h0");
+  onnx_simple(&b, "Not", "flag", "no");
+  onnx_node(&b, "If", "no", "z");
+  put_branch(&b, "then_branch", "NoSuchOperator", "x");
+  branch_t inner = begin_branch(&b, "else_branch");
+  onnx_simple(&b, "Sub", "h0 h", "x2");
+  end_branch(&b, inner, "x2");
+  onnx_end_node(&b);
+  onnx_output(&b, "z", CLEAVE_DTYPE_F32, NULL);
+  end_branch(&b, outer, "h0");
+  onnx_end_node(&b);
+  onnx_output(&b, "y", CLEAVE_DTYPE_F32, NULL);
+  onnx_output(&b, "z", CLEAVE_DTYPE_F32, NULL);
+  unit_ok(read_fixed(&b, "flag", "1", &graph, e));
+  onnx_expect_graph(graph,
+                    "input %x : float32[2]\n"
+                    "%h = Mul(%x, %w) : unknown[...]\n"
+                    "%z = Add(%x, %If/w) : float32[...]\n"
+                    "%If/no = Not(%flag) : unknown[...]\n"
+                    "%y = Sub(%z, %h) : float32[...]\n"
+                    "output \"y\" = %y\n"
+                    "output \"z\" = %z\n");
+}
+
+UNIT_TEST(refuses_branches_of_fixed_inputs_that_do_not_fit) {
+  cleave_graph_t *graph = NULL;
+  onnx_builder_t b;
+  put_flag(&b, "1");
+  put_if(&b, "Relu", "Neg");
+  unit_fails(read_fixed(&b, "flag", "yes", &graph, e), CLEAVE_ERROR_INVALID_ARGUMENT,
+             "model: input 'flag': expected a value of bool to fix it, found 'yes'");
+  put_flag(&b, "1");
+  put_if(&b, "Relu", "Neg");
+  unit_fails(read_fixed(&b, "flog", "true", &graph, e), CLEAVE_ERROR_INVALID_ARGUMENT,
+             "model: expected an input to fix, found 'flog' (did you mean 'flag'?); the model's inputs are: "
+             "flag, x");
+  put_flag(&b, "2");
+  put_if(&b, "Relu", "Neg");
+  unit_fails(read_fixed(&b, "flag", "true", &graph, e), CLEAVE_ERROR_INVALID_ARGUMENT,
+             "model: input 'flag': expected one number or bool to fix it, found bool[2]");
+  put_flag(&b, "1");
+  onnx_node(&b, "If", "flag", "y");
+  put_branch(&b, "then_branch", "Relu", "nowhere");
+  put_branch(&b, "else_branch", "Relu", "x");
+  onnx_end_node(&b);
+  onnx_output(&b, "y", CLEAVE_DTYPE_F32, NULL);
+  unit_fails(read_fixed(&b, "flag", "true", &graph, e), CLEAVE_ERROR_FORMAT,
+             "model: node 't': operator 'Relu' reads value 'nowhere', which is not defined");
+  put_flag(&b, "1");
+  onnx_node(&b, "If", "flag", "y z");
+  put_branch(&b, "then_branch", "Relu", "x");
+  put_branch(&b, "else_branch", "Relu", "x");
+  onnx_end_node(&b);
+  onnx_output(&b, "z", CLEAVE_DTYPE_F32, NULL);
+  unit_fails(read_fixed(&b, "flag", "false", &graph, e), CLEAVE_ERROR_FORMAT,
+             "model: node 'y': 'else_branch' has 1 output, expected 2");
 }
 
 UNIT_TEST(refuses_conditions_that_are_none) {

@@ -181,6 +181,8 @@ UNIT_TEST(a_list_that_is_counted_and_not_there_is_named) {
   MISSING(cleave_model_load(NULL, "m.lua", &load, &other, e), "settings");
   load = (cleave_model_load_options_t){.size = sizeof load, .open_input_count = 2};
   MISSING(cleave_model_load(NULL, "m.onnx", &load, &other, e), "open_inputs");
+  load = (cleave_model_load_options_t){.size = sizeof load, .fixed_input_count = 2};
+  MISSING(cleave_model_load(NULL, "m.onnx", &load, &other, e), "fixed_inputs");
   MISSING(cleave_model_gradient(model, "y", NULL, 2, NULL, &other, e), "wrt");
   cleave_gradient_options_t gradient = {.size = sizeof gradient, .source_count = 2};
   MISSING(cleave_model_gradient(model, "y", NULL, 0, &gradient, &other, e), "sources");

@@ -163,29 +163,44 @@ cleanup:
   return status;
 }
 
+/* What is open of a cause, and which option gives it. */
+static void describe(const cleave_graph_t *graph, const cause_t *cause, cleave_text_t *open,
+                     cleave_text_t *hint) {
+  const cleave_value_record_t *record = cleave_graph_value(graph, cause->value);
+  if (!cause->is_size) {
+    if (record->is_input && cleave_value_is_single(graph, cause->value)) {
+      cleave_text_format(hint, "; --fix %s=VALUE decides it", cleave_value_name(graph, cause->value));
+    }
+    return;
+  }
+  cleave_text_add(open, ", which is open");
+  cleave_text_add(hint, "; --shape NAME=SIZE gives a size that has a name");
+  for (int32_t d = 0; d < record->rank; d++) {
+    if (!cleave_dim_is_known(record->dims[d])) {
+      cleave_text_add(open, ": ");
+      cleave_dim_print(graph->dims, record->dims[d], open);
+      return;
+    }
+  }
+}
+
 static cleave_status_t explain(const round_t *round, const cleave_onnx_node_t *node, cleave_value_t condition,
                                cleave_error_t *error) {
   const cleave_graph_t *trial = round->trial;
   const char *name = cleave_strings_text(&trial->strings, node->inputs[0]);
   cause_t cause;
-  cleave_text_t size = {0};
+  cleave_text_t open = {0};
+  cleave_text_t hint = {0};
   CLEAVE_TRY(find_cause(trial, condition, &cause, error));
-  const cleave_value_record_t *record = cleave_graph_value(trial, cause.value);
-  for (int32_t d = 0; cause.is_size && d < record->rank && size.length == 0; d++) {
-    if (!cleave_dim_is_known(record->dims[d])) {
-      cleave_dim_print(trial->dims, record->dims[d], &size);
-    }
-  }
+  describe(trial, &cause, &open, &hint);
   cleave_status_t status = cleave_error_set(
       error, CLEAVE_ERROR_UNSUPPORTED,
-      cause.is_size
-          ? "node '%s': operator 'If': its condition '%s' depends on the shape of '%s', which is open%s%s "
-            "(a branch is taken when the file is read; --shape NAME=SIZE gives a size that has a name)"
-          : "node '%s': operator 'If': its condition '%s' depends on the content of '%s'%s%s (a branch "
-            "is taken when the file is read)",
-      node->label, name, cleave_value_name(trial, cause.value), size.length > 0 ? ": " : "",
-      cleave_text_get(&size));
-  cleave_text_deinit(&size);
+      "node '%s': operator 'If': its condition '%s' depends on the %s of '%s'%s (a branch is taken when the "
+      "file is read%s)",
+      node->label, name, cause.is_size ? "shape" : "content", cleave_value_name(trial, cause.value),
+      cleave_text_get(&open), cleave_text_get(&hint));
+  cleave_text_deinit(&open);
+  cleave_text_deinit(&hint);
   return status;
 }
 

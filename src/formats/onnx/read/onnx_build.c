@@ -80,12 +80,28 @@ static cleave_status_t check_info(const reader_t *reader, const char *what,
   return CLEAVE_OK;
 }
 
-/* Was it asked to stay an input, in spite of its initializer? */
+static bool is_listed(const reader_t *reader, const char *name) {
+  const cleave_onnx_model_t *model = reader->builder.model;
+  for (size_t k = 0; k < model->inputs.count; k++) {
+    if (strcmp(name_of(reader, model->inputs.items[k].name), name) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Is it an input, in spite of its initializer: was it asked to stay one, or to have another value? */
 static bool is_opened(const reader_t *reader, cleave_string_t name) {
   const cleave_onnx_read_options_t *options = reader->builder.model->options;
+  const char *text = name_of(reader, name);
   for (size_t k = 0; k < options->open_input_count; k++) {
-    if (strcmp(options->open_inputs[k], name_of(reader, name)) == 0) {
+    if (strcmp(options->open_inputs[k], text) == 0) {
       return true;
+    }
+  }
+  for (size_t k = 0; k < options->fixed_input_count; k++) {
+    if (strcmp(options->fixed_inputs[k].name, text) == 0) {
+      return is_listed(reader, text);
     }
   }
   return false;
@@ -93,16 +109,11 @@ static bool is_opened(const reader_t *reader, cleave_string_t name) {
 
 /* Only what the file lists as an input may be one. */
 static cleave_status_t check_opened(const reader_t *reader, cleave_error_t *error) {
-  const cleave_onnx_model_t *model = reader->builder.model;
-  for (size_t k = 0; k < model->options->open_input_count; k++) {
-    const char *name = model->options->open_inputs[k];
-    size_t found = 0;
-    while (found < model->inputs.count &&
-           strcmp(name_of(reader, model->inputs.items[found].name), name) != 0) {
-      found++;
-    }
-    if (found == model->inputs.count) {
-      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "the file has no input '%s'", name);
+  const cleave_onnx_read_options_t *options = reader->builder.model->options;
+  for (size_t k = 0; k < options->open_input_count; k++) {
+    if (!is_listed(reader, options->open_inputs[k])) {
+      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "the file has no input '%s'",
+                              options->open_inputs[k]);
     }
   }
   return CLEAVE_OK;
@@ -478,6 +489,8 @@ static cleave_status_t build(reader_t *reader, cleave_error_t *error) {
   CLEAVE_TRY(check_opened(reader, error));
   CLEAVE_TRY(add_constants(reader, error));
   CLEAVE_TRY(add_inputs(reader, error));
+  CLEAVE_TRY(
+      cleave_graph_fix_inputs(graph, model->options->fixed_inputs, model->options->fixed_input_count, error));
   CLEAVE_TRY(add_nodes(reader, error));
   if (reader->conditions != NULL) {
     return CLEAVE_OK;
