@@ -274,7 +274,8 @@ static void prepare_run(cpu_step_t *step) {
   }
 }
 
-/* A fusion as one step; *out_done false: it has to run node by node, which the log gets the reason of. */
+/* A fusion as one step; *out_done false: it has to run node by node, which the log gets the reason of.
+ * Wide: all that a fusion is compiled with. */
 static cleave_status_t make_kernel(cpu_program_t *program, const cpu_backend_t *backend,
                                    const cleave_region_view_t *region, kernel_lowerer_t *lowerer,
                                    const cpu_unit_t *unit, const cleave_compile_options_t *options,

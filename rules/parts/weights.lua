@@ -45,8 +45,9 @@ local function block_of(depth, set)
 end
 
 -- Constant weights, also if they are stored in 16 bits.
-local function weights()
-  return oneof { constant { as = "weights", rank = 2 }, output { stored.cast(), 1, as = "weights" } }
+local function floats()
+  local short = output { stored.cast(), 1, as = "weights" }
+  return oneof { constant { as = "weights", rank = 2 }, short }
 end
 
 local function may_change(m, set)
@@ -90,8 +91,8 @@ local function narrowed(g, weights, axis, set)
   local scale = g.Max((high - low) / limit, g.constant(1e-30))
   local zero = g.Round(-low / scale)
   local integers = g.Round(blocks / g.Unsqueeze(scale, along)) + g.Unsqueeze(zero, along)
-  local stored = g.Cast(g.Reshape(g.Clip(integers, 0, limit), shape), { to = 2 })
-  return g.DequantizeLinear(stored, scale, g.Cast(zero, { to = 2 }), options_of)
+  local bytes = g.Cast(g.Reshape(g.Clip(integers, 0, limit), shape), { to = 2 })
+  return g.DequantizeLinear(bytes, scale, g.Cast(zero, { to = 2 }), options_of)
 end
 
 -- ---- subgraphs for tests ----
@@ -114,7 +115,7 @@ local matmul = rewrite "narrow_matmul" {
   doc = "MatMul of constant weights reads integers of 8 or 4 bits, or floats of 16.",
   enabled = is_narrow,
   pattern = op { "MatMul", as = "product", dtype = "float32",
-    inputs = { A = any "x", B = weights() } },
+    inputs = { A = any "x", B = floats() } },
   where = may_change,
   replace = function(m, g, set)
     return g.MatMul(m.x, narrowed(g, m.weights, 0, set))
@@ -131,7 +132,7 @@ local gemm = rewrite "narrow_gemm" {
   doc = "Gemm of constant weights reads integers of 8 or 4 bits, or floats of 16.",
   enabled = is_narrow,
   pattern = op { "Gemm", as = "product", dtype = "float32",
-    inputs = { A = any "x", B = weights() } },
+    inputs = { A = any "x", B = floats() } },
   where = may_change,
   replace = function(m, g, set)
     local attrs = m.product.attrs
@@ -189,7 +190,8 @@ return {
     graph = function(g, x, y)
       local w = g.Cast(g.Cast(g.weight { 64, 96 }, { to = 10 }), { to = 1 })
       local v = g.Cast(g.Cast(g.weight { 40, 64 }, { to = 16 }), { to = 1 })
-      return product_of(g, g.MatMul(x, w), { 96, 40 }), g.Gemm(y, v, g.normal { 40 }, { transB = 1 })
+      local z = g.Gemm(y, v, g.normal { 40 }, { transB = 1 })
+      return product_of(g, g.MatMul(x, w), { 96, 40 }), z
     end,
     inputs = { x = { 2, 64 }, y = { 70, 64 } },
     expect = { short = 2, product = 1, Cast = 2, left = 0 },
