@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Weights of matrix products that are stored in 16 bits: a Cast of a constant to float32, which
--- stays a node of the graph, as DequantizeLinear of integers does, until a session is made.
+-- Weights of matrix products as they are stored: in 16 bits, as a Cast of a constant to float32,
+-- or as integers, DequantizeLinear of a constant or of UnpackBits of one. These nodes stay in the
+-- graph until a session is made.
 
 local M = {}
 
@@ -17,6 +18,12 @@ end
 function M.cast()
   return op { "Cast", dtype = "float32",
     inputs = { constant { rank = 2, dtype = { "float16", "bfloat16" } } } }
+end
+
+---Pattern of DequantizeLinear of constant integers, perhaps packed ones.
+function M.integers()
+  local packed = op { "UnpackBits", inputs = { constant() } }
+  return op { "DequantizeLinear", as = "numbers", inputs = { x = oneof { packed, constant() } } }
 end
 
 return M

@@ -153,7 +153,7 @@ return {
   fuse "narrow" {
     doc = "A product of float32 data with constant integers, and what follows it.",
     priority = 1,
-    pattern = narrow(op { "DequantizeLinear", as = "numbers", inputs = { x = constant() } }),
+    pattern = narrow(stored.integers()),
     attributes = { integers = true },
   },
 
@@ -263,6 +263,40 @@ return {
     end,
     inputs = { x = { 2, 60 } },
     expect = { narrow = 2, left = 0 },
+    equal = true,
+  },
+  test "a model's packed integers, signed with blocks and unsigned with zero points" {
+    graph = function(g, x)
+      local function bytes(columns, count)
+        return g.Cast(g.Round(g.uniform { low = -0.49, high = 255.49, columns, count }), { to = 2 })
+      end
+      local function packed(columns, count, bits, signed)
+        return g.UnpackBits(bytes(columns, count * bits // 8),
+          { bits = bits, count = count, signed = signed, transposed = 1 })
+      end
+      local blocks = { axis = 0, block_size = 16 }
+      local a = g.DequantizeLinear(packed(40, 64, 4, 1), scales(g, 4, 40), nil, blocks)
+      local b = g.DequantizeLinear(packed(32, 40, 2, 0), scales(g, 3, 32),
+        integers(g, { 3, 32 }, 0, 3, "uint8"), blocks)
+      local c = g.DequantizeLinear(packed(24, 32, 8, 1), scales(g, 2, 24), nil, blocks)
+      return g.MatMul(g.MatMul(g.MatMul(x, a) + g.normal { 40 }, b), c)
+    end,
+    inputs = { x = { 3, 64 } },
+    expect = { narrow = 3, UnpackBits = 3, fusions = 3, left = 0 },
+    equal = true,
+  },
+  test "packed integers that two products read are unpacked once" {
+    graph = function(g, x)
+      local bytes = g.Cast(g.Round(g.uniform { low = -0.49, high = 255.49, 16, 8 }), { to = 2 })
+      local numbers = g.UnpackBits(bytes, { bits = 4, count = 16, signed = 1, transposed = 1 })
+      local function weights()
+        return g.DequantizeLinear(numbers, scales(g, 16), nil, { axis = 1 })
+      end
+      return g.MatMul(g.MatMul(x, weights()), weights())
+    end,
+    inputs = { x = { 1, 16 } },
+    expect = { UnpackBits = 1, DequantizeLinear = 2 },
+    expect_not = { "narrow" },
     equal = true,
   },
   test "blocks along the columns are computed in float32" {

@@ -53,25 +53,95 @@ static bool are_floats(const kernel_narrow_t *narrow) {
   return narrow->kind != KERNEL_NARROW_INTEGERS;
 }
 
-static uint32_t integer_at(const kernel_narrow_source_t *source, int64_t index) {
-  int32_t integer = source->is_signed ? ((const int8_t *)source->numbers)[index]
-                                      : ((const uint8_t *)source->numbers)[index];
-  return (uint32_t)(integer - source->lowest);
+static int64_t width_of(const kernel_narrow_t *narrow, int64_t panel) {
+  int64_t left = narrow->matrix.columns - panel * PANEL;
+  return left < PANEL ? left : PANEL;
 }
 
-/* Columns behind the last one are zero, scales and all. */
-static void pack_words(const kernel_narrow_t *narrow, const kernel_narrow_source_t *source, int64_t panel,
+/* Integers that are a byte each. Columns behind the last one are zero, scales and all. */
+static void pack_bytes(const kernel_narrow_t *narrow, const kernel_narrow_source_t *source, int64_t panel,
                        int64_t words, uint32_t *out) {
+  const uint8_t *from = (const uint8_t *)source->numbers + panel * PANEL * source->column_stride;
+  const uint8_t lowest = (uint8_t)source->lowest;
   int64_t per_word = 32 / narrow->bits;
-  int64_t depth = narrow->matrix.depth;
-  int64_t width = narrow->matrix.columns - panel * PANEL;
+  int64_t width = width_of(narrow, panel);
+  uint8_t row[PANEL];
+  memset(row, lowest, sizeof(row));
   memset(out, 0, (size_t)(words * PANEL) * sizeof(uint32_t));
-  for (int64_t k = 0; k < depth; k++) {
+  for (int64_t k = 0; k < narrow->matrix.depth; k++, from += source->depth_stride) {
     uint32_t *word = out + k / per_word * PANEL;
     int64_t shift = k % per_word * narrow->bits;
-    int64_t first = k * source->depth_stride + panel * PANEL * source->column_stride;
-    for (int64_t n = 0; n < PANEL && n < width; n++) {
-      word[n] |= integer_at(source, first + n * source->column_stride) << shift;
+    if (source->column_stride == 1 && width == PANEL) {
+      memcpy(row, from, PANEL);
+    } else {
+      for (int64_t n = 0; n < width; n++) {
+        row[n] = from[n * source->column_stride];
+      }
+    }
+    for (int n = 0; n < PANEL; n++) {
+      word[n] |= (uint32_t)(uint8_t)(row[n] - lowest) << shift;
+    }
+  }
+}
+
+/* Numbers of `bits` bits in the lower half of a word get twice as many. */
+static uint32_t widened(uint32_t word, int32_t bits) {
+  for (int32_t part = 8; part >= bits; part /= 2) {
+    word = (word | word << part) & UINT32_MAX / ((1U << part) + 1);
+  }
+  return word;
+}
+
+/* So many bytes, 1, 2 or 4, as a word. */
+static uint32_t word_at(const uint8_t *from, int64_t bytes) {
+  uint16_t half = from[0];
+  uint32_t word;
+  if (bytes == sizeof(word)) {
+    memcpy(&word, from, sizeof(word));
+    return word;
+  }
+  if (bytes == sizeof(half)) {
+    memcpy(&half, from, sizeof(half));
+  }
+  return half;
+}
+
+/* Words `begin` to before `end` of a column, which packed integers are in the order of already. What is
+ * behind the depth in the last one is multiplied by nothing. */
+static void pack_column(const kernel_narrow_t *narrow, const kernel_narrow_source_t *source,
+                        const uint8_t *from, int64_t begin, int64_t end, uint32_t *out) {
+  const int64_t bytes = 4 * source->packed / narrow->bits; /* that make a word */
+  const int64_t all = (narrow->matrix.depth * source->packed - 1) / 8 + 1;
+  const uint32_t each = UINT32_MAX / ((1U << narrow->bits) - 1);
+  const uint32_t added = each * (uint32_t)(-source->least - source->lowest);
+  for (int64_t w = begin; w < end; w++) {
+    const uint8_t *at = from + w * bytes;
+    uint8_t last[4] = {0};
+    if (all - w * bytes < bytes) {
+      memcpy(last, at, (size_t)(all - w * bytes));
+      at = last;
+    }
+    uint32_t word = word_at(at, bytes);
+    for (int32_t bits = source->packed; bits < narrow->bits; bits *= 2) {
+      word = widened(word, bits);
+    }
+    out[w * PANEL] = word + added;
+  }
+}
+
+/* A column is read as far as a line of the cache goes: those of a panel may lie any power of 2 apart. */
+static void pack_bits(const kernel_narrow_t *narrow, const kernel_narrow_source_t *source, int64_t panel,
+                      int64_t words, uint32_t *out) {
+  enum { LINE = 16 };
+  const uint8_t *from = (const uint8_t *)source->numbers + panel * PANEL * source->column_stride;
+  int64_t width = width_of(narrow, panel);
+  if (width < PANEL) {
+    memset(out, 0, (size_t)(words * PANEL) * sizeof(uint32_t));
+  }
+  for (int64_t begin = 0; begin < words; begin += LINE) {
+    int64_t end = begin + LINE < words ? begin + LINE : words;
+    for (int64_t n = 0; n < width; n++) {
+      pack_column(narrow, source, from + n * source->column_stride, begin, end, out + n);
     }
   }
 }
@@ -81,14 +151,24 @@ static void pack_floats(const kernel_narrow_t *narrow, const kernel_narrow_sourc
                         int64_t words, uint32_t *out) {
   const unsigned char *from = source->numbers;
   unsigned char *to = (unsigned char *)out;
-  int64_t left = narrow->matrix.columns - panel * PANEL;
-  int64_t width = left < PANEL ? left : PANEL;
+  int64_t width = width_of(narrow, panel);
   memset(out, 0, (size_t)(words * PANEL) * sizeof(uint32_t));
   for (int64_t k = 0; k < narrow->matrix.depth; k++) {
     int64_t first = k * source->depth_stride + panel * PANEL * source->column_stride;
     for (int64_t n = 0; n < width; n++) {
       memcpy(to + (k * PANEL + n) * 2, from + (first + n * source->column_stride) * 2, 2);
     }
+  }
+}
+
+static void pack_words(const kernel_narrow_t *narrow, const kernel_narrow_source_t *source, int64_t panel,
+                       int64_t words, uint32_t *out) {
+  if (are_floats(narrow)) {
+    pack_floats(narrow, source, panel, words, out);
+  } else if (source->packed != 0) {
+    pack_bits(narrow, source, panel, words, out);
+  } else {
+    pack_bytes(narrow, source, panel, words, out);
   }
 }
 
@@ -104,21 +184,26 @@ static float scale_at(const kernel_narrow_t *narrow, const kernel_narrow_source_
              : source->scales[block * source->block_stride + n * source->scale_stride] * factor;
 }
 
-void kernel_narrow_pack(const kernel_narrow_t *narrow, const kernel_narrow_source_t *source, void *out) {
+int64_t kernel_narrow_panels(const kernel_narrow_t *narrow) {
+  return sizes_of(narrow).panels;
+}
+
+void kernel_narrow_pack(const kernel_narrow_t *narrow, const kernel_narrow_source_t *source, int64_t begin,
+                        int64_t end, void *out) {
   sizes_t sizes = sizes_of(narrow);
   uint32_t *words = out;
-  float *scale = (float *)out + sizes.panels * sizes.words * PANEL;
-  uint8_t *zero = (uint8_t *)(scale + sizes.panels * sizes.blocks * PANEL);
-  for (int64_t panel = 0; panel < sizes.panels; panel++) {
-    (are_floats(narrow) ? pack_floats : pack_words)(narrow, source, panel, sizes.words,
-                                                    words + panel * sizes.words * PANEL);
+  float *scales = (float *)out + sizes.panels * sizes.words * PANEL;
+  uint8_t *zeros = (uint8_t *)(scales + sizes.panels * sizes.blocks * PANEL);
+  for (int64_t panel = begin; panel < end; panel++) {
+    pack_words(narrow, source, panel, sizes.words, words + panel * sizes.words * PANEL);
+    int64_t at = panel * sizes.blocks * PANEL;
     for (int64_t b = 0; b < sizes.blocks; b++) {
-      for (int64_t n = panel * PANEL; n < (panel + 1) * PANEL; n++, scale++, zero++) {
+      for (int64_t n = panel * PANEL; n < (panel + 1) * PANEL; n++, at++) {
         bool is_there = n < narrow->matrix.columns;
-        int64_t at = b * source->block_stride + n * source->scale_stride;
-        *scale = scale_at(narrow, source, b, n);
+        int64_t from = b * source->block_stride + n * source->scale_stride;
+        scales[at] = scale_at(narrow, source, b, n);
         if (narrow->has_zeros) {
-          *zero = (uint8_t)(is_there ? source->zeros[at] - source->lowest : 0);
+          zeros[at] = (uint8_t)(is_there ? source->zeros[from] - source->lowest : 0);
         }
       }
     }

@@ -30,13 +30,16 @@ typedef struct kernel_narrow {
 } kernel_narrow_t;
 
 /* Numbers as a model has them, a byte each, floats two: that of element k of the depth and column n is
- * numbers[k depth_stride + n column_stride], integers from `lowest` to lowest + 2^bits - 1; the scale of an
- * integer is scales[k / block block_stride + n scale_stride], and so its zero point. Floats have neither. */
+ * numbers[k depth_stride + n column_stride], integers from `lowest` to lowest + 2^bits - 1, signed or not;
+ * the scale of an integer is scales[k / block block_stride + n scale_stride], and so its zero point. Floats
+ * have neither. Integers may be packed, in as many bits as the kernel has or fewer: those of column n from
+ * byte n column_stride on, the first in the lowest bits of a byte, each with `least` added. */
 typedef struct kernel_narrow_source {
   const void *numbers;
-  int64_t depth_stride;
+  int64_t depth_stride; /* of packed integers: not read */
   int64_t column_stride;
-  bool is_signed;
+  int32_t packed; /* bits of a packed integer: 2, 4 or 8; or 0 */
+  int32_t least;  /* of packed integers; `lowest` or more */
   int32_t lowest;
   const float *scales;
   const int32_t *zeros; /* if `has_zeros`; within 255 of `lowest` */
@@ -57,9 +60,11 @@ typedef struct kernel_narrow_data {
 /* Does this processor run it? */
 bool kernel_narrow_runs_here(void);
 
-/* Bytes of the packed form, and writing all of them. */
+/* Bytes of the packed form, its panels, and writing those from `begin` to before `end`. */
 size_t kernel_narrow_bytes(const kernel_narrow_t *narrow);
-void kernel_narrow_pack(const kernel_narrow_t *narrow, const kernel_narrow_source_t *source, void *out);
+int64_t kernel_narrow_panels(const kernel_narrow_t *narrow);
+void kernel_narrow_pack(const kernel_narrow_t *narrow, const kernel_narrow_source_t *source, int64_t begin,
+                        int64_t end, void *out);
 
 /* How many sums of x running takes, none for many rows, and their values. */
 int64_t kernel_narrow_sum_count(const kernel_narrow_t *narrow);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "onednn/analysis/bits.h"
 #include "onednn/library/types.h"
 
 typedef const onednn_analysis_t analysis_t;
@@ -220,6 +221,10 @@ cleave_status_t onednn_quantization_check(const onednn_unit_t *unit) {
       if (onednn_unit_makes(unit, node->inputs[0])) {
         return refuse(analysis, node, "the fusion makes the integers that it reads");
       }
+    }
+    if (onednn_unpacks(node)) {
+      onednn_bits_t bits;
+      ONEDNN_TRY(onednn_bits_read(region, node, &bits, analysis->message));
     }
     if (multiplies &&
         (onednn_node_is(node, "Conv") || onednn_node_is(node, "Gemm") || onednn_node_is(node, "MatMul"))) {

@@ -43,6 +43,9 @@ static bool takes_bytes(const cleave_node_view_t *node, uint32_t slot) {
   if (onednn_node_is(node, "QuantizeLinear")) {
     return slot == node->input_count;
   }
+  if (onednn_unpacks(node)) {
+    return true;
+  }
   const onednn_operator_t *entry = onednn_operator_find(node->op);
   return (slot == 0 || slot >= node->input_count || onednn_node_is(node, "Concat")) && entry != NULL &&
          (entry->moves || onednn_node_is(node, "MaxPool"));

@@ -77,6 +77,32 @@ cleave_status_t onednn_plan_load(onednn_plan_t *plan, uint32_t value, onednn_ten
   return CLEAVE_OK;
 }
 
+static void fill_bytes(const void *context, float *out) {
+  const onednn_bits_t *bits = context;
+  unsigned char *bytes = (unsigned char *)out;
+  for (int64_t k = 0; k < bits->rows * bits->count; k++) {
+    bytes[k] = (unsigned char)onednn_bits_at(bits, k);
+  }
+}
+
+cleave_status_t onednn_plan_unpack(onednn_plan_t *plan, const onednn_bits_t *bits, onednn_tensor_t *out) {
+  onednn_shape_t shape = {.rank = 2};
+  shape.dims[bits->is_transposed ? 1 : 0] = bits->rows;
+  shape.dims[bits->is_transposed ? 0 : 1] = bits->count;
+  onednn_layout_t layout = onednn_layout_plain(&shape);
+  layout = onednn_layout_typed(&layout, bits->least > 0 ? dnnl_s8 : dnnl_u8);
+  const int64_t key[] = {bits->rows, bits->count, bits->bits, bits->least, bits->is_transposed};
+  onednn_content_t content = onednn_content_of(bits->source);
+  content = onednn_content_mix(&content, key, sizeof(key));
+  ONEDNN_TRY(onednn_plan_lazy(plan, &layout, &content, fill_bytes, bits, out));
+  plan->buffers[out->buffer].source = bits->source;
+  return CLEAVE_OK;
+}
+
+const onednn_bits_t *onednn_buffer_bits(const onednn_buffer_t *buffer) {
+  return buffer->fill == fill_bytes ? buffer->fill_context : NULL;
+}
+
 // Runs a reorder of constants, whose data are given, at once.
 static cleave_status_t reorder_now(onednn_plan_t *plan, const onednn_layout_t *const layouts[2],
                                    void *const data[2]) {

@@ -149,6 +149,7 @@ cleave_status_t onednn_plan_convert(onednn_plan_t *plan, const onednn_tensor_t *
 
 typedef struct numbers {
   const unsigned char *data;
+  const onednn_bits_t *bits; /* in place of data; or NULL */
   dnnl_data_type_t type;
   const onednn_quantization_t *quantization;
   onednn_shape_t shape;
@@ -161,8 +162,9 @@ static void fill_numbers(const void *context, float *out) {
   for (int64_t k = 0; k < count; k++) {
     int64_t at = onednn_quantization_index(q, &numbers->shape, k);
     int32_t zero = q->zeros != NULL ? q->zeros[at] : q->zero_point;
-    int32_t integer =
-        numbers->type == dnnl_s8 ? (int32_t)(signed char)numbers->data[k] : (int32_t)numbers->data[k];
+    int32_t integer = numbers->bits != NULL      ? onednn_bits_at(numbers->bits, k)
+                      : numbers->type == dnnl_s8 ? (int32_t)(signed char)numbers->data[k]
+                                                 : (int32_t)numbers->data[k];
     out[k] = (float)(integer - zero) * (q->scales != NULL ? q->scales[at] : q->scale);
   }
 }
@@ -178,8 +180,11 @@ static cleave_status_t dequantize_constant(onednn_plan_t *plan, const onednn_ten
   if (numbers == NULL) {
     return onednn_plan_out_of_memory(plan);
   }
-  *numbers =
-      (numbers_t){.data = buffer->data, .type = tensor->layout.data_type, .quantization = q, .shape = shape};
+  *numbers = (numbers_t){.data = buffer->data,
+                         .bits = onednn_buffer_bits(buffer),
+                         .type = tensor->layout.data_type,
+                         .quantization = q,
+                         .shape = shape};
   onednn_content_t content = buffer->content;
   const cleave_value_view_t *source = buffer->source;
   content = onednn_content_mix(&content, &q->scale, sizeof(q->scale));
@@ -199,7 +204,8 @@ static cleave_status_t dequantize_constant(onednn_plan_t *plan, const onednn_ten
 // Float32, in the same layout unless that has gaps or padding; once for all who ask.
 static cleave_status_t dequantize(onednn_plan_t *plan, const onednn_tensor_t *tensor, onednn_tensor_t *out) {
   const onednn_buffer_t *buffer = &plan->buffers[tensor->buffer];
-  bool constant = buffer->place == ONEDNN_CONSTANT && buffer->data != NULL && tensor->offset == 0 &&
+  bool constant = buffer->place == ONEDNN_CONSTANT &&
+                  (buffer->data != NULL || onednn_buffer_bits(buffer) != NULL) && tensor->offset == 0 &&
                   onednn_layout_is_plain(&tensor->layout);
   if (!constant && tensor->quantization->scales != NULL) {
     return kernel_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED,

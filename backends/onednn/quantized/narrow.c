@@ -7,13 +7,16 @@
 #include "onednn/library/types.h"
 #include "onednn/loops/loops.h"
 #include "onednn/plan/care.h"
+#include "onednn/plan/constants.h"
 #include "onednn/product/product.h"
 #include "onednn/quantized/quantized.h"
 
 typedef struct packing {
+  const onednn_plan_t *plan;
   kernel_narrow_t narrow;
   kernel_narrow_source_t source;
   const cleave_value_view_t *numbers; /* of the model, or NULL */
+  const onednn_bits_t *bits;          /* packed ones, or NULL */
   onednn_shape_t shape;
   onednn_content_t content;
   int64_t scale_count;
@@ -25,9 +28,24 @@ typedef struct packing {
  */
 enum { MANY_ROWS = 16 };
 
+typedef struct filling {
+  const packing_t *packing;
+  float *out;
+} filling_t;
+
+static void fill_panels(void *opaque, int64_t begin, int64_t end) {
+  const filling_t *filling = opaque;
+  kernel_narrow_pack(&filling->packing->narrow, &filling->packing->source, begin, end, filling->out);
+}
+
 static void fill(const void *context, float *out) {
+  enum { GRAIN = 65536 /* numbers */ };
   const packing_t *packing = context;
-  kernel_narrow_pack(&packing->narrow, &packing->source, out);
+  const kernel_narrow_t *narrow = &packing->narrow;
+  filling_t filling = {packing, out};
+  packing->plan->host->parallel_for(packing->plan->threads, kernel_narrow_panels(narrow),
+                                    GRAIN / (narrow->matrix.depth * KERNEL_MATRIX_PANEL) + 1, fill_panels,
+                                    &filling);
 }
 
 // ---- how the integers are stored ----
@@ -42,6 +60,13 @@ static bool set_strides(const onednn_quantization_t *numbers, const onednn_shape
   source->depth_stride = axis == 0 ? columns : 1;
   source->column_stride = axis == 0 ? 1 : depth;
   packing->narrow.block = depth;
+  if (packing->bits != NULL) {
+    source->column_stride = packing->bits->bytes;
+    // Only numbers that follow each other along the depth.
+    if ((axis == 0) != packing->bits->is_transposed) {
+      return false;
+    }
+  }
   if (numbers->scales == NULL) {
     return true;
   }
@@ -70,14 +95,24 @@ ONEDNN_VECTOR static void find_range(const unsigned char *data, int64_t count, u
   range[1] = high;
 }
 
-// Four bits if integers and zero points have room in them.
-static void set_bits(const onednn_quantization_t *numbers, int64_t count, packing_t *packing) {
-  int32_t range[2];
-  int32_t lowest = packing->source.is_signed ? INT8_MIN : 0;
+// The lowest and the highest integer; of packed ones, those that they may be.
+static void set_range(const packing_t *packing, int32_t lowest, int32_t range[2]) {
+  if (packing->bits != NULL) {
+    range[0] = -packing->bits->least;
+    range[1] = range[0] + (1 << packing->bits->bits) - 1;
+    return;
+  }
   // With the highest bit flipped, signed integers are in the order of unsigned ones.
-  find_range(packing->source.numbers, count, packing->source.is_signed ? 0x80 : 0, range);
+  find_range(packing->source.numbers, onednn_shape_count(&packing->shape), lowest < 0 ? 0x80U : 0U, range);
   range[0] += lowest;
   range[1] += lowest;
+}
+
+// Four bits if integers and zero points have room in them.
+static void set_bits(const onednn_quantization_t *numbers, bool is_signed, packing_t *packing) {
+  int32_t range[2];
+  int32_t lowest = is_signed ? INT8_MIN : 0;
+  set_range(packing, lowest, range);
   for (int64_t k = 0; k < (numbers->zeros != NULL ? numbers->count : 1); k++) {
     int32_t zero = numbers->zeros != NULL ? numbers->zeros[k] : numbers->zero_point;
     range[0] = zero < range[0] ? zero : range[0];
@@ -92,7 +127,9 @@ static bool describe_integers(const onednn_plan_t *plan, const onednn_tensor_t *
   const onednn_buffer_t *buffer = &plan->buffers[weights->buffer];
   const onednn_quantization_t *numbers = weights->quantization;
   onednn_shape_t shape = onednn_layout_shape(&weights->layout);
-  if (numbers == NULL || buffer->place != ONEDNN_CONSTANT || buffer->data == NULL || weights->offset != 0 ||
+  packing->bits = onednn_buffer_bits(buffer);
+  if (numbers == NULL || buffer->place != ONEDNN_CONSTANT ||
+      (buffer->data == NULL && packing->bits == NULL) || weights->offset != 0 ||
       !onednn_layout_is_plain(&weights->layout) || shape.rank != 2) {
     return false;
   }
@@ -100,15 +137,16 @@ static bool describe_integers(const onednn_plan_t *plan, const onednn_tensor_t *
   packing->shape = shape;
   packing->content = buffer->content;
   packing->scale_count = numbers->count;
-  packing->source =
-      (kernel_narrow_source_t){.numbers = buffer->data,
-                               .is_signed = weights->layout.data_type == dnnl_s8,
-                               .scales = numbers->scales != NULL ? numbers->scales : &numbers->scale,
-                               .zeros = numbers->zeros};
+  packing->source = (kernel_narrow_source_t){
+      .numbers = packing->bits != NULL ? packing->bits->source->tensor.data : buffer->data,
+      .packed = packing->bits != NULL ? packing->bits->bits : 0,
+      .least = packing->bits != NULL ? packing->bits->least : 0,
+      .scales = numbers->scales != NULL ? numbers->scales : &numbers->scale,
+      .zeros = numbers->zeros};
   if (!set_strides(numbers, &shape, packing->is_flipped ? 1 : 0, packing)) {
     return false;
   }
-  set_bits(numbers, onednn_shape_count(&shape), packing);
+  set_bits(numbers, weights->layout.data_type == dnnl_s8, packing);
   packing->narrow.has_zeros = numbers->zeros != NULL;
   packing->narrow.zero = (float)(numbers->zero_point - packing->source.lowest);
   return true;
@@ -141,7 +179,7 @@ static cleave_status_t pack(onednn_plan_t *plan, const packing_t *packing, onedn
   const kernel_narrow_t *narrow = &packing->narrow;
   const kernel_narrow_source_t *source = &packing->source;
   const int64_t key[] = {narrow->kind, narrow->matrix.columns, narrow->matrix.depth, narrow->block,
-                         narrow->bits, source->lowest,         source->depth_stride};
+                         narrow->bits, source->lowest,         source->depth_stride, source->packed};
   size_t columns = (size_t)narrow->matrix.columns;
   size_t scales = (size_t)packing->scale_count;
   onednn_content_t content = onednn_content_mix(&packing->content, key, sizeof(key));
@@ -222,6 +260,7 @@ cleave_status_t onednn_emit_narrow(onednn_plan_t *plan, const onednn_kernel_t *k
   if (packing == NULL) {
     return onednn_plan_out_of_memory(plan);
   }
+  packing->plan = plan;
   packing->is_flipped = onednn_node_is(node, "Gemm") && cleave_view_int(node, "transB", 0) != 0;
   packing->is_asked = are_integers || onednn_keeps_weights(plan->region, kernel->fusion);
   if (!are_integers) {

@@ -379,6 +379,17 @@ static cleave_status_t dequantize(onednn_plan_t *plan, const cleave_node_view_t 
   return onednn_plan_bind(plan, node->outputs[0], &tensor);
 }
 
+static cleave_status_t unpack(onednn_plan_t *plan, const cleave_node_view_t *node) {
+  onednn_tensor_t tensor;
+  onednn_bits_t *bits = kernel_arena_allocate(plan->arena, 1, sizeof(*bits));
+  if (bits == NULL) {
+    return onednn_plan_out_of_memory(plan);
+  }
+  ONEDNN_TRY(onednn_bits_read(plan->region, node, bits, plan->message));
+  ONEDNN_TRY(onednn_plan_unpack(plan, bits, &tensor));
+  return onednn_plan_bind(plan, node->outputs[0], &tensor);
+}
+
 cleave_status_t onednn_emit_dequantize(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
   const cleave_region_view_t *region = plan->region;
   if (kernel->kind == ONEDNN_DEQUANTIZE) {
@@ -388,7 +399,9 @@ cleave_status_t onednn_emit_dequantize(onednn_plan_t *plan, const onednn_kernel_
       kernel->fusion < region->fusion_count ? &region->fusions[kernel->fusion] : NULL;
   for (uint32_t k = 0; fusion != NULL && k < fusion->node_count; k++) {
     const cleave_node_view_t *node = &region->nodes[fusion->nodes[k]];
-    if (onednn_node_is(node, "DequantizeLinear")) {
+    if (onednn_unpacks(node)) {
+      ONEDNN_TRY(unpack(plan, node));
+    } else if (onednn_node_is(node, "DequantizeLinear")) {
       ONEDNN_TRY(dequantize(plan, node, true));
     } else if (onednn_casts_weights(region, node)) {
       onednn_tensor_t floats;

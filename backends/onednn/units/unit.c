@@ -2,6 +2,8 @@
 // Questions about units and the readers of values.
 #include "onednn/units/unit.h"
 
+#include <string.h>
+
 uint32_t onednn_use_count(const onednn_analysis_t *analysis, uint32_t value) {
   return analysis->use_starts[value + 1] - analysis->use_starts[value];
 }
@@ -33,9 +35,13 @@ bool onednn_casts_weights(const cleave_region_view_t *region, const cleave_node_
          region->values[node->outputs[0]].tensor.dtype == CLEAVE_DTYPE_F32;
 }
 
+bool onednn_unpacks(const cleave_node_view_t *node) {
+  return strcmp(node->op, "UnpackBits") == 0 && strcmp(node->domain, "cleave") == 0;
+}
+
 bool onednn_unit_borrows(const onednn_unit_t *unit, const cleave_node_view_t *node) {
-  return unit->count > 1 &&
-         (onednn_node_is(node, "DequantizeLinear") || onednn_casts_weights(unit->analysis->region, node));
+  return unit->count > 1 && (onednn_node_is(node, "DequantizeLinear") || onednn_unpacks(node) ||
+                             onednn_casts_weights(unit->analysis->region, node));
 }
 
 bool onednn_unit_makes(const onednn_unit_t *unit, uint32_t value) {

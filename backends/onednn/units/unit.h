@@ -44,12 +44,13 @@ uint32_t onednn_unit_find(const onednn_unit_t *unit, uint32_t node);
 /* Is the value read outside the unit, or an output of the region? */
 bool onednn_unit_leaks(const onednn_unit_t *unit, uint32_t value);
 
-/* Does the node only tell how numbers from outside of the unit are stored: in a fusion, DequantizeLinear, or
- * Cast of weights of float16 or bfloat16? */
+/* Does the node only tell how numbers from outside of the unit are stored: in a fusion, DequantizeLinear,
+ * UnpackBits, or Cast of weights of float16 or bfloat16? */
 bool onednn_unit_borrows(const onednn_unit_t *unit, const cleave_node_view_t *node);
 
-/* Is the node such a Cast, to float32? */
+/* Is the node such a Cast, to float32; an UnpackBits? */
 bool onednn_casts_weights(const cleave_region_view_t *region, const cleave_node_view_t *node);
+bool onednn_unpacks(const cleave_node_view_t *node);
 
 /* Is the value made by a node of the unit, other than those? */
 bool onednn_unit_makes(const onednn_unit_t *unit, uint32_t value);

@@ -52,7 +52,7 @@ return {
         local offset = g.Cast(zero, { to = dy.dtype })
         whole = whole - (scale.rank == 1 and g.Reshape(offset, wide) or offset)
       end
-      return false, g.ReduceSum(dy * whole, axes, { keepdims = 0 }), false
+      return false, g.ReduceSum(dy * whole, axes, { keepdims = 0, noop_with_empty_axes = 1 }), false
     end,
   },
   gradient "Max" { extreme },

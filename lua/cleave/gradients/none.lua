@@ -6,7 +6,7 @@ local NONE = {
     "Less", "LessOrEqual", "Not", "Or", "Xor" },
   { "its results are integers", "ArgMax", "ArgMin", "BitShift", "BitwiseAnd", "BitwiseNot",
     "BitwiseOr", "BitwiseXor", "ConvInteger", "MatMulInteger", "NonMaxSuppression", "NonZero",
-    "QLinearConv", "QLinearMatMul", "Shape", "Size" },
+    "QLinearConv", "QLinearMatMul", "Shape", "Size", "UnpackBits" },
   { "it rounds to integers", "DynamicQuantizeLinear", "QuantizeLinear" },
   { "its result depends on sizes and attributes alone", "BlackmanWindow", "Constant",
     "ConstantOfShape", "EyeLike", "HammingWindow", "HannWindow", "MelWeightMatrix" },

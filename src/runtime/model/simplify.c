@@ -63,8 +63,20 @@ static bool is_matrix_of_products(const cleave_graph_t *graph, cleave_value_t va
   return are_products;
 }
 
-/* Weights of 8 bits, and those of products with 16, stay what they are until a session is made (`keep_node`):
- * rules and backends see how they are stored, and the model stays as small. */
+/* Is the value integers that nothing but DequantizeLinear turns into numbers? */
+static bool are_integers_of_numbers(const cleave_graph_t *graph, cleave_value_t value) {
+  cleave_use_t use = cleave_value_first_use(graph, value);
+  bool are_so = cleave_use_exists(use) && !cleave_value_is_output(graph, value);
+  for (; cleave_use_exists(use) && are_so; use = cleave_use_next(graph, use)) {
+    cleave_node_t reader = cleave_use_node(graph, use);
+    const cleave_op_t *op = cleave_node_exists(reader) ? cleave_graph_node(graph, reader)->op : NULL;
+    are_so = op != NULL && op->id == CLEAVE_OP_DequantizeLinear && cleave_use_input_index(graph, use) == 0;
+  }
+  return are_so;
+}
+
+/* Weights of 8 bits, packed ones among them, and those of products with 16, stay what they are until a
+ * session is made (`keep_node`): rules and backends see how they are stored, and the model stays as small. */
 static bool is_stored_weight(const cleave_graph_t *graph, const cleave_node_record_t *record,
                              cleave_node_t node, const bool *keep_node) {
   if (keep_node != NULL || record->input_count == 0) {
@@ -75,6 +87,9 @@ static bool is_stored_weight(const cleave_graph_t *graph, const cleave_node_reco
     return dtype == CLEAVE_DTYPE_I8 || dtype == CLEAVE_DTYPE_U8;
   }
   cleave_value_t result = cleave_node_output(graph, node, 0);
+  if (record->op->id == CLEAVE_OP_UnpackBits) {
+    return are_integers_of_numbers(graph, result);
+  }
   return record->op->id == CLEAVE_OP_Cast && (dtype == CLEAVE_DTYPE_F16 || dtype == CLEAVE_DTYPE_BF16) &&
          cleave_graph_value(graph, result)->dtype == CLEAVE_DTYPE_F32 && is_matrix_of_products(graph, result);
 }

@@ -64,4 +64,26 @@ check "large weights where they are multiplied" 0 'all outputs match' "$program"
 # Weights stay 8-bit integers in what is written.
 check "written as ONNX" 0 '' "$program" partition small.lua --rules "$rules" -o small.onnx
 check "and read again" 0 'all outputs match' "$program" run small.onnx --verify --repeat 1
+
+# Packed weights: in kernels, in files, in plans, and on processors that have no such kernels.
+cat >packed.lua <<'LUA'
+local bytes = g.Cast(g.Round(g.uniform { low = -0.49, high = 255.49, 40, 32 }), { to = 2 })
+local numbers = g.UnpackBits(bytes, { bits = 4, count = 64, signed = 1, transposed = 1 })
+local scales = g.uniform { low = 0.005, high = 0.02, 4, 40 }
+local x = g.input("x", "float32", { 2, 64 })
+g.output("y", g.Relu(g.MatMul(x, g.DequantizeLinear(numbers, scales, nil, { axis = 0, block_size = 16 }))))
+LUA
+check "packed weights" 0 'narrow .* 1  *4 ' "$program" run packed.lua --rules "$rules" --verify --repeat 1 --profile trace.json
+also "packed weights: outputs as on cpu" 'all outputs match'
+cp trace.json out
+also "a product of them" 'matmul int4'
+check "without AVX2" 0 'all outputs match' env CLEAVE_INSTRUCTIONS=plain "$program" run packed.lua --rules "$rules" --verify --repeat 1
+check "without rules" 0 'all outputs match' "$program" run packed.lua --backend onednn --verify --repeat 1
+check "packed weights: piece by piece" 0 ' 0 do not' "$program" verify packed.lua --rules "$rules"
+check "packed weights written as ONNX" 0 '' "$program" partition packed.lua --rules "$rules" --opset 21 -o packed.onnx
+check "packed weights read again" 0 'all outputs match' "$program" run packed.onnx --verify --repeat 1 --profile trace.json
+cp trace.json out
+also "as the same kernel" 'matmul int4'
+check "packed weights in a plan" 0 '' "$program" partition packed.lua --rules "$rules" -o packed.json
+check "the plan of packed weights" 0 'all outputs match' "$program" run packed.lua --plan packed.json --verify --repeat 1
 finish

@@ -107,8 +107,8 @@ static void read_numbers(fusion_region_t *region, const char *at, const named_va
     at = end;
     if (value->dtype == CLEAVE_DTYPE_I64) {
       ((int64_t *)data)[k] = (int64_t)last;
-    } else if (value->dtype == CLEAVE_DTYPE_I8) {
-      ((int8_t *)data)[k] = (int8_t)last;
+    } else if (value->dtype == CLEAVE_DTYPE_I8 || value->dtype == CLEAVE_DTYPE_U8) {
+      ((uint8_t *)data)[k] = (uint8_t)(int)last;
     } else {
       ((float *)data)[k] = (float)last;
     }
@@ -153,7 +153,9 @@ static void read_node(fusion_region_t *region, const char *at, const uint32_t *o
 static void read_data(fusion_region_t *region, const char *at, named_value_t *value) {
   size_t count = count_of(value);
   bool input = strncmp(at, "input", 5) == 0;
-  void *data = keep(region, count * cleave_dtype_size(value->dtype));
+  size_t size = cleave_dtype_size(value->dtype);
+  void *data =
+      keep(region, count * (size > sizeof(float) ? size : sizeof(float))); /* random ones are floats */
   bool positive = strncmp(at, "positive", 8) == 0;
   if (input || positive || strncmp(at, "random", 6) == 0) {
     fill(region, data, count, positive);

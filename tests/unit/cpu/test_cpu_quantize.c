@@ -177,4 +177,45 @@ CPU_TEST(finds_the_range_wherever_it_lies) {
   }
 }
 
+CPU_TEST(unpacks_numbers_from_the_lowest_bits_on) {
+  op_case(&cpu, "cleave.UnpackBits", "u8[2,2] 33 67 101 7", "bits=4 count=3", "u8[2,3] 1 2 3 5 6 7");
+  op_case(&cpu, "cleave.UnpackBits", "u8[2,2,1] 33 67 101 7", "bits=4 count=3 transposed=1",
+          "u8[3,2] 1 5 2 6 3 7");
+  op_case(&cpu, "cleave.UnpackBits", "u8[1,2] 240 8", "bits=4 count=3 signed=1", "i8[1,3] -8 7 0");
+  op_case(&cpu, "cleave.UnpackBits", "u8[2] 228 1", "axis=0 bits=2 count=6", "u8[6] 0 1 2 3 1 0");
+  op_case(&cpu, "cleave.UnpackBits", "u8[1] 228", "axis=-1 bits=2 count=4 signed=1", "i8[4] -2 -1 0 1");
+  op_case(&cpu, "cleave.UnpackBits", "u8[2,2,1] 0 128 255 127", "axis=2 bits=8 count=1 signed=1 transposed=1",
+          "i8[2,1,2] -128 0 127 -1");
+  op_case(&cpu, "cleave.UnpackBits", "u8[0,4]", "bits=4 count=8", "u8[0,8]");
+}
+
+// Many rows, of which some are taken at a time.
+CPU_TEST(unpacks_matrices_of_any_size) {
+  static text_t packed;
+  static text_t expected;
+  enum { ROWS = 150, BYTES = 5, COUNT = 9 };
+  packed.length = expected.length = 0;
+  start(&packed, "u8", 2, ROWS, BYTES);
+  start(&expected, "i8", 2, COUNT, ROWS);
+  for (int k = 0; k < ROWS * BYTES; k++) {
+    add_number(&packed, k * 37 % 256);
+  }
+  for (int k = 0; k < COUNT * ROWS; k++) {
+    int byte = (k % ROWS * BYTES + k / ROWS / 2) * 37 % 256;
+    add_number(&expected, (byte >> k / ROWS % 2 * 4 & 15) - 8);
+  }
+  op_case(&cpu, "cleave.UnpackBits", packed.text, "bits=4 count=9 signed=1 transposed=1", expected.text);
+}
+
+CPU_TEST(refuses_to_unpack_more_than_there_is) {
+  op_case_fails(&cpu, "cleave.UnpackBits", "u8[2,2] 0", "bits=4 count=5", "u8[2,5] 0", CLEAVE_ERROR_SHAPE,
+                "expected at most 2 numbers for each of 2 bytes, found 5");
+  op_case_fails(&cpu, "cleave.UnpackBits", "u8[2,2] 0", "bits=3 count=5", "u8[2,5] 0",
+                CLEAVE_ERROR_UNSUPPORTED, "expected 2, 4 or 8 bits and a count, found 3 and 5");
+  op_case_fails(&cpu, "cleave.UnpackBits", "u8[2,2] 0", "bits=4 count=4 signed=1", "u8[2,4] 0",
+                CLEAVE_ERROR_UNSUPPORTED, "uint8");
+  op_case_fails(&cpu, "cleave.UnpackBits", "u8[2] 0", "axis=0 bits=4 count=4 transposed=1", "u8[4] 0",
+                CLEAVE_ERROR_SHAPE, "expected rows to transpose, found axis 0");
+}
+
 UNIT_SUITE("cpu_quantize")

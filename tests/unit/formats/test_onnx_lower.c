@@ -78,6 +78,11 @@ static const lower_case_t cases[] = {
     {20, X "return g.AffineGrid(g.normal { 2, 3, 4 }, { 2, 3, 4, 1, 5 }, { align_corners = 1 })"},
     {18, X "return g.CenterCropPad(x, { 3, 5, 7, 3 }), g.CenterCropPad(x, { 9, 1 }, { axes = { -1, 1 } })"},
     {15, X "return g.Bernoulli(g.Sigmoid(x), { seed = 3.0 })"},
+    /* no operator set has it */
+    {99, X "local bytes = g.Cast(g.Abs(x * 16), { to = 2 })\n"
+           "return g.Cast(g.UnpackBits(bytes, { bits = 4, count = 31, signed = 1 }), { to = 1 }),\n"
+           "  g.Cast(g.UnpackBits(bytes, { axis = -1, bits = 2, count = 16, transposed = 1 }), { to = 1 }),\n"
+           "  g.Cast(g.UnpackBits(bytes, { axis = 0, bits = 8, count = 3, signed = 1 }), { to = 1 })"},
     /* forms that older nodes have */
     {13, X "return g.ReduceMax(x, { 1, -1 }), g.Split(x, { axis = 1, num_outputs = 3 })"},
     {13, X "return g.Softmax(g.Clip(x, nil, 6.0), { axis = 1 }), g.Resize(x, nil, { 1.0, 1.0, 2.0, 2.0 })"},

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// MatMulNBits: which bytes, scales and zero points come out of packed ones, and what is refused.
+// MatMulNBits: its weights stay packed, which numbers, scales and zero points they stand for, and what is
+// refused.
 #include "onnx_builder.h"
 #include "ops/ops.h"
+#include "runtime/model/bind.h"
 #include "unit.h"
 
 // A product with N = 2 columns and blocks of 8, of x[3, K].
@@ -26,6 +28,22 @@ static const cleave_tensor_t *input_of(const cleave_graph_t *graph, cleave_node_
   return cleave_graph_value(graph, cleave_node_input(graph, node, index))->tensor;
 }
 
+static cleave_node_t producer_of(const cleave_graph_t *graph, cleave_node_t node, uint32_t index) {
+  return cleave_value_producer(graph, cleave_node_input(graph, node, index));
+}
+
+// The node with this operator.
+static cleave_node_t find(const cleave_graph_t *graph, cleave_op_id_t op) {
+  for (uint32_t k = 0; k < cleave_graph_node_bound(graph); k++) {
+    if (cleave_node_op(graph, (cleave_node_t){k}) != NULL &&
+        cleave_node_op(graph, (cleave_node_t){k})->id == op) {
+      return (cleave_node_t){k};
+    }
+  }
+  ck_abort_msg("there is no %s", cleave_op_get(op)->name);
+  return CLEAVE_NODE_NONE;
+}
+
 static void check_tensor(const cleave_tensor_t *tensor, cleave_dtype_t dtype, const double *expected,
                          int64_t rows) {
   ck_assert_ptr_nonnull(tensor);
@@ -38,7 +56,32 @@ static void check_tensor(const cleave_tensor_t *tensor, cleave_dtype_t dtype, co
   }
 }
 
-UNIT_TEST(four_bits_without_zero_points_are_signed_bytes) {
+// Once the model is simplified, weights are as they are in the file, packed; all else is computed.
+static cleave_node_t check_packed(cleave_graph_t *graph, const uint8_t *packed, size_t bytes) {
+  unit_ok(cleave_graph_simplify(graph, NULL, 0, NULL, e));
+  cleave_node_t numbers = find(graph, CLEAVE_OP_DequantizeLinear);
+  cleave_node_t unpack = producer_of(graph, numbers, 0);
+  ck_assert_int_eq(cleave_node_op(graph, unpack)->id, CLEAVE_OP_UnpackBits);
+  const cleave_tensor_t *tensor = input_of(graph, unpack, 0);
+  ck_assert_uint_eq(tensor->bytes, bytes);
+  ck_assert_mem_eq(tensor->data, packed, bytes);
+  return numbers;
+}
+
+// What a session computes with: all constants are folded.
+static void check_numbers(cleave_graph_t *graph, const double *integers, const double *zeros,
+                          const double *scales, int64_t rows) {
+  const bool keep_node[1] = {false};
+  double expected[2 * 12];
+  for (int64_t k = 0; k < 2 * rows; k++) {
+    int64_t at = k / 16 * 2 + k % 2; /* blocks of 8 */
+    expected[k] = (integers[k] - zeros[at]) * scales[at];
+  }
+  unit_ok(cleave_graph_simplify(graph, keep_node, 0, NULL, e));
+  check_tensor(input_of(graph, find(graph, CLEAVE_OP_MatMul), 1), CLEAVE_DTYPE_F32, expected, rows);
+}
+
+UNIT_TEST(four_bits_without_zero_points_are_signed_integers) {
   static const uint8_t packed[] = {0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe,
                                    0xff, 0xee, 0xdd, 0xcc, 0x08, 0x80, 0x77, 0x01};
   // 12 rows: of each second block the last four numbers stand for nothing.
@@ -52,14 +95,13 @@ UNIT_TEST(four_bits_without_zero_points_are_signed_bytes) {
   onnx_floats(&b, "s", "4", (float[]){0.5f, 0.25f, 2, 4}, 4);
   end(&b, "x w s", 12, 4);
   unit_ok(onnx_read(&b, &graph, e));
-  cleave_node_t node = {0};
-  ck_assert_int_eq(cleave_node_op(graph, node)->id, CLEAVE_OP_DequantizeLinear);
+  cleave_node_t node = check_packed(graph, packed, sizeof packed);
   ck_assert_uint_eq(cleave_node_input_count(graph, node), 2);
-  check_tensor(input_of(graph, node, 0), CLEAVE_DTYPE_I8, integers, 12);
+  ck_assert_int_eq(cleave_graph_value(graph, cleave_node_input(graph, node, 0))->dtype, CLEAVE_DTYPE_I8);
   check_tensor(input_of(graph, node, 1), CLEAVE_DTYPE_F32, scales, 2);
   ck_assert_int_eq(cleave_node_attribute(graph, node, "axis")->i, 0);
   ck_assert_int_eq(cleave_node_attribute(graph, node, "block_size")->i, 8);
-  ck_assert_int_eq(cleave_node_op(graph, (cleave_node_t){1})->id, CLEAVE_OP_MatMul);
+  check_numbers(graph, integers, (double[4]){0}, scales, 12);
   cleave_graph_destroy(graph);
 }
 
@@ -76,11 +118,12 @@ UNIT_TEST(zero_points_are_unpacked_as_weights_are_and_a_bias_is_added) {
   onnx_floats(&b, "bias", "2", (float[]){1, 2}, 2);
   end(&b, "x w s z - bias", 8, 2);
   unit_ok(onnx_read(&b, &graph, e));
-  cleave_node_t node = {0};
-  check_tensor(input_of(graph, node, 0), CLEAVE_DTYPE_U8, integers, 8);
+  cleave_node_t node = check_packed(graph, packed, sizeof packed);
+  ck_assert_int_eq(cleave_graph_value(graph, cleave_node_input(graph, node, 0))->dtype, CLEAVE_DTYPE_U8);
   check_tensor(input_of(graph, node, 2), CLEAVE_DTYPE_U8, zeros, 1);
-  ck_assert_int_eq(cleave_node_op(graph, (cleave_node_t){1})->id, CLEAVE_OP_MatMul);
-  ck_assert_int_eq(cleave_node_op(graph, (cleave_node_t){2})->id, CLEAVE_OP_Add);
+  cleave_node_t sum = find(graph, CLEAVE_OP_Add);
+  ck_assert_int_eq(cleave_node_op(graph, producer_of(graph, sum, 0))->id, CLEAVE_OP_MatMul);
+  check_numbers(graph, integers, zeros, (double[2]){1, 2}, 8);
   cleave_graph_destroy(graph);
 }
 

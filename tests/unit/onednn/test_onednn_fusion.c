@@ -262,4 +262,30 @@ UNIT_TEST(fuses_what_follows_poolings_reductions_and_resampling) {
       1e-6);
 }
 
+/* Weights of 2, 4 and 8 bits, packed along the depth, and across it, which no kernel reads. */
+UNIT_TEST(multiplies_by_packed_integers) {
+#define NUMBERS "27 228 30 177 129 200 7 90 66 15 240 99\n"
+  static const char *const texts[] = {
+      "w u8[3,4] = " NUMBERS
+      "z u8[3] = 3 0 200\ns [3] = positive\n{ integers\n"
+      "q u8[8,3] = cleave.UnpackBits(w) bits=4 count=8 transposed=1\n"
+      "n [8,3] = DequantizeLinear(q, s, z) axis=1\ny [5,3] = MatMul(x, n)\n}\n",
+      "w u8[6,2] = " NUMBERS
+      "s [6,1] = positive\n{ integers\n"
+      "q i8[6,8] = cleave.UnpackBits(w) bits=2 count=8 signed=1\n"
+      "n [6,8] = DequantizeLinear(q, s) axis=1 block_size=8\ny [5,6] = Gemm(x, n) transB=1\n}\n",
+      "w u8[1,12] = " NUMBERS
+      "s [1] = positive\n{ integers\n"
+      "q i8[8,1] = cleave.UnpackBits(w) bits=8 count=8 signed=1 transposed=1\n"
+      "n [8,1] = DequantizeLinear(q, s) axis=1\ny [5,1] = MatMul(x, n)\n}\n",
+      "w u8[8,1] = 129\ns [] = 0.5\n{ integers\nq u8[8,2] = cleave.UnpackBits(w) bits=4 count=2\n"
+      "n [8,2] = DequantizeLinear(q, s)\ny [5,2] = MatMul(x, n)\n}\n",
+  };
+  for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
+    char text[512];
+    (void)snprintf(text, sizeof text, "x [5,8] = input\n%s", texts[k]);
+    onednn_case(text, 2e-6);
+  }
+}
+
 UNIT_SUITE("onednn_fusion")

@@ -198,4 +198,20 @@ UNIT_TEST(refuses_another_major_version) {
   ck_assert_ptr_nonnull(cleave_backend_onednn(CLEAVE_BACKEND_ABI_MAJOR, 99, &message));
 }
 
+UNIT_TEST(packed_weights_that_are_no_constant_matrix) {
+#define PRODUCT "n [8,2] = DequantizeLinear(q, s)\ny [5,2] = MatMul(x, n)\n}\n"
+  onednn_refuses(
+      "x [5,8] = input\nw u8[2,4] = input\ns [] = 0.5\n{ integers\n"
+      "q u8[8,2] = cleave.UnpackBits(w) bits=4 count=8 transposed=1\n" PRODUCT,
+      "UnpackBits 'node': its bytes are not constant");
+  onednn_refuses(
+      "x [5,8] = input\nw u8[2,4] = 7\ns [] = 0.5\n{ integers\n"
+      "q u8[8,2] = cleave.UnpackBits(w) bits=2 count=17 transposed=1\n" PRODUCT,
+      "UnpackBits 'node': its bytes do not fit its numbers");
+  onednn_refuses(
+      "x [5,8] = input\nw u8[2,4] = 7\ns [] = 0.5\n{ integers\n"
+      "q u8[8,2] = cleave.UnpackBits(w) axis=0 bits=8 count=8\n" PRODUCT,
+      "UnpackBits 'node': its result is no matrix");
+}
+
 UNIT_SUITE("onednn_refuse")

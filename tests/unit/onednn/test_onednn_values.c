@@ -388,6 +388,25 @@ UNIT_TEST(products_of_narrow_weights_keep_them) {
   ck_assert_int_eq(wrong, 0);
 }
 
+/* The same with packed weights, for which the exact form has no kernel, and which it makes float32. */
+UNIT_TEST(products_of_packed_weights_keep_them) {
+  static const int rows[] = {1, 4, 9};
+  op_backend_t onednn = onednn_create();
+  int wrong = 0;
+  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+    char text[512];
+    (void)snprintf(text, sizeof text,
+                   "x [%d,32] = input\nw u8[20,2,8] = 147\ns [2,20] = positive\n{ integers\n"
+                   "q i8[32,20] = cleave.UnpackBits(w) bits=4 count=32 signed=1 transposed=1\n"
+                   "n [32,20] = DequantizeLinear(q, s) axis=0 block_size=16\nm [%d,20] = MatMul(x, n)\n"
+                   "y [%d,20] = Relu(m)\n}\n",
+                   rows[k], rows[k], rows[k]);
+    wrong += check_variant(&onednn, text, 1e-5, true, true, 2);
+  }
+  op_backend_destroy(&onednn);
+  ck_assert_int_eq(wrong, 0);
+}
+
 UNIT_TEST(other_kernels_keep_them) {
   static const char *const texts[] = {
       "x [2,5,32] = input\ng [32] = random\nb [32] = random\ny [2,5,32] = LayerNormalization(x, g, b)\n",

@@ -25,6 +25,7 @@ typedef struct operands {
   float *sum;
   float *x;
   float *x_sums;
+  bool is_signed;
   void *packed;
   float *y;
   kernel_narrow_data_t data;
@@ -49,6 +50,10 @@ static void *room(size_t count, size_t size) {
   return data;
 }
 
+static void pack(operands_t *o) {
+  kernel_narrow_pack(&o->narrow, &o->source, 0, kernel_narrow_panels(&o->narrow), o->packed);
+}
+
 static operands_t make(const form_t *form) {
   int64_t blocks = (form->depth - 1) / form->block + 1;
   int64_t count = form->depth * form->columns;
@@ -66,6 +71,7 @@ static operands_t make(const form_t *form) {
                              .bits = form->bits,
                              .has_zeros = form->has_zeros,
                              .zero = form->has_zeros ? 1000 : (float)(5 - lowest)}};
+  o.is_signed = form->is_signed;
   o.integers = room((size_t)count, 2);
   for (int64_t k = 0; k < count; k++) {
     float number = (float)(rand() % 2001 - 1000) / (float)(1 << rand() % 28); /* also below normal float16 */
@@ -90,7 +96,6 @@ static operands_t make(const form_t *form) {
   o.source = (kernel_narrow_source_t){.numbers = o.integers,
                                       .depth_stride = form->is_transposed ? 1 : form->columns,
                                       .column_stride = form->is_transposed ? form->depth : 1,
-                                      .is_signed = form->is_signed,
                                       .lowest = lowest,
                                       .scales = o.scales,
                                       .zeros = o.zeros,
@@ -98,7 +103,7 @@ static operands_t make(const form_t *form) {
                                       .scale_stride = form->is_transposed ? blocks : 1,
                                       .factors = form->has_more ? o.factors : NULL};
   o.packed = room(kernel_narrow_bytes(&o.narrow), 1);
-  kernel_narrow_pack(&o.narrow, &o.source, o.packed);
+  pack(&o);
   o.x_sums = room((size_t)kernel_narrow_sum_count(&o.narrow), sizeof(float));
   kernel_narrow_sum(&o.narrow, o.x, o.x_sums);
   o.data = (kernel_narrow_data_t){.x = o.x,
@@ -135,7 +140,7 @@ static double number_at(const operands_t *o, int64_t k, int64_t n) {
                                                                      : cleave_bfloat_to_float(half));
   }
   unsigned char byte = o->integers[index];
-  int32_t integer = s->is_signed ? (int32_t)(signed char)byte : (int32_t)byte;
+  int32_t integer = o->is_signed ? (int32_t)(signed char)byte : (int32_t)byte;
   return (double)(integer - o->zeros[at]) * (double)o->scales[at] * factor;
 }
 
@@ -215,6 +220,68 @@ UNIT_TEST_UNLESS(multiplies_integers_of_all_forms, lacks_avx2) {
   }
 }
 
+/* The integers of a byte each, in `bits` bits, less `least` by what they are. */
+static unsigned char *packed_of(const operands_t *o, int32_t bits, int32_t least, int64_t row) {
+  const kernel_matrix_t *m = &o->narrow.matrix;
+  unsigned char *bytes = room((size_t)(m->columns * row), 1);
+  for (int64_t n = 0; n < m->columns; n++) {
+    for (int64_t k = 0; k < m->depth; k++) {
+      unsigned char byte = o->integers[k * o->source.depth_stride + n * o->source.column_stride];
+      unsigned number = (unsigned)((o->is_signed ? (int32_t)(signed char)byte : (int32_t)byte) + least);
+      bytes[n * row + k * bits / 8] |= (unsigned char)(number << k * bits % 8);
+    }
+  }
+  return bytes;
+}
+
+/* Packed integers make the same panels as those of a byte each, whatever the kernel's bits, in any parts. */
+static void expect_same_panels(int64_t depth, int32_t from, int32_t to, bool is_signed) {
+  const form_t form = {
+      .rows = 1, .columns = 37, .depth = depth, .block = depth, .bits = to, .is_signed = is_signed};
+  operands_t o = make(&form);
+  const int32_t least = is_signed ? 1 << (from - 1) : 0;
+  const int64_t row = (depth * from - 1) / 8 + 1;
+  size_t bytes = kernel_narrow_bytes(&o.narrow);
+  for (int64_t k = 0; k < depth * form.columns; k++) {
+    o.integers[k] = (unsigned char)(rand() % (1 << from) - least);
+  }
+  o.source.lowest = is_signed ? (to == 4 ? -8 : -128) : 0;
+  pack(&o);
+  unsigned char *numbers = packed_of(&o, from, least, row);
+  unsigned char *panels = room(bytes, 1);
+  o.source.numbers = numbers;
+  o.source.column_stride = row;
+  o.source.packed = from;
+  o.source.least = least;
+  for (int64_t panel = kernel_narrow_panels(&o.narrow); panel-- > 0;) {
+    kernel_narrow_pack(&o.narrow, &o.source, panel, panel + 1, panels);
+  }
+  /* Behind the depth, a word may have anything. */
+  const uint32_t *expected = o.packed;
+  const uint32_t *found = (const uint32_t *)(const void *)panels;
+  int64_t words = (depth * to - 1) / 32 + 1;
+  for (int64_t k = 0; k < 3 * words * 16; k++) {
+    bool is_last = k / 16 % words == words - 1;
+    uint32_t mask = is_last && depth * to % 32 != 0 ? (1U << depth * to % 32) - 1 : UINT32_MAX;
+    ck_assert_uint_eq(expected[k] & mask, found[k] & mask);
+  }
+  ck_assert_mem_eq(expected + 3 * words * 16, found + 3 * words * 16, bytes - (size_t)(3 * words * 16 * 4));
+  free(numbers);
+  free(panels);
+  release(&o);
+}
+
+UNIT_TEST_UNLESS(packs_integers_of_few_bits, lacks_avx2) {
+  static const int64_t DEPTHS[] = {1, 3, 7, 8, 9, 31, 64, 129, 800};
+  static const int32_t BITS[][2] = {{2, 4}, {4, 4}, {2, 8}, {4, 8}, {8, 8}};
+  for (size_t d = 0; d < sizeof DEPTHS / sizeof *DEPTHS; d++) {
+    for (size_t k = 0; k < sizeof BITS / sizeof *BITS; k++) {
+      expect_same_panels(DEPTHS[d], BITS[k][0], BITS[k][1], false);
+      expect_same_panels(DEPTHS[d], BITS[k][0], BITS[k][1], true);
+    }
+  }
+}
+
 UNIT_TEST_UNLESS(multiplies_floats_of_16_bits, lacks_avx2) {
   static const int64_t ROWS[] = {1, 2, 3, 4, 5, 13, 100};
   static const int64_t SIZES[][2] = {{1, 1}, {15, 7}, {16, 64}, {40, 800}, {33, 1601}};
@@ -252,7 +319,7 @@ UNIT_TEST_UNLESS(keeps_special_values_of_floats, lacks_avx2) {
       o.x[o.narrow.matrix.x_stride] = INFINITY;
       memcpy(o.integers + 2, &infinity, 2); /* [0, 1] */
       memcpy(o.integers + 4, &nan, 2);      /* [0, 2] */
-      kernel_narrow_pack(&o.narrow, &o.source, o.packed);
+      pack(&o);
       kernel_narrow_run(&o.narrow, &o.data, 0, kernel_narrow_units(&o.narrow));
       ck_assert(isfinite(o.y[0]) && o.y[1] == INFINITY && isnan(o.y[2]));
       ck_assert(!isfinite(o.y[o.narrow.matrix.y_stride]));

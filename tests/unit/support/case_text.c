@@ -28,7 +28,7 @@ void case_text_expect(const char **at, char c) {
 void case_text_word(const char **at, char *word, size_t size) {
   size_t length = 0;
   case_text_skip(at);
-  while ((isalnum((unsigned char)**at) || **at == '_') && length + 1 < size) {
+  while ((isalnum((unsigned char)**at) || **at == '_' || **at == '.') && length + 1 < size) {
     word[length++] = *(*at)++;
   }
   word[length] = '\0';

@@ -12,7 +12,7 @@ void case_text_skip(const char **at);
 /* Is this the next character? If so, it is read. */
 bool case_text_accept(const char **at, char c);
 void case_text_expect(const char **at, char c);
-/* Letters, digits and underscores. */
+/* Letters, digits, underscores and dots. */
 void case_text_word(const char **at, char *word, size_t size);
 /* A whole number; -1 for "?". */
 int64_t case_text_integer(const char **at);

@@ -101,10 +101,12 @@ uint32_t view_builder_node(view_builder_t *builder, const char *op, uint32_t inp
       builder->values[outputs[k]].producer = index;
     }
   }
+  static const char own[] = "cleave.";
+  bool is_own = strncmp(op, own, strlen(own)) == 0;
   builder->nodes[index] = (cleave_node_view_t){
       .size = sizeof(cleave_node_view_t),
-      .op = op,
-      .domain = "",
+      .op = is_own ? op + strlen(own) : op,
+      .domain = is_own ? "cleave" : "",
       .name = "node",
       .opset_version = 22,
       .input_count = input_count,

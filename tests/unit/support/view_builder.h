@@ -31,7 +31,8 @@ uint32_t view_builder_constant(view_builder_t *builder, cleave_dtype_t dtype, in
 
 void view_builder_output(view_builder_t *builder, uint32_t value);
 
-/* Adds a node of ai.onnx; CLEAVE_INDEX_NONE leaves an operand out. */
+/* Adds a node of ai.onnx, or of cleave's own ("cleave.UnpackBits"); CLEAVE_INDEX_NONE leaves an operand out.
+ */
 uint32_t view_builder_node(view_builder_t *builder, const char *op, uint32_t input_count,
                            const uint32_t *inputs, uint32_t output_count, const uint32_t *outputs);
 

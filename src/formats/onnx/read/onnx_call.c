@@ -136,7 +136,7 @@ cleave_status_t cleave_onnx_call_emit(cleave_onnx_call_t *call, const char *op_t
                                       cleave_node_t *out_node, cleave_value_t *out_value,
                                       cleave_error_t *error) {
   cleave_graph_t *graph = call->builder->graph;
-  const cleave_op_t *op = cleave_op_find("", op_type);
+  const cleave_op_t *op = cleave_op_find_full(op_type);
   if (op == NULL) {
     return cleave_error_set(error, CLEAVE_ERROR_INTERNAL, "operator '%s' is unknown", op_type);
   }

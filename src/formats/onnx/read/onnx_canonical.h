@@ -88,7 +88,7 @@ CLEAVE_STATUS cleave_onnx_call_ints_constant(cleave_onnx_call_t *call, int32_t r
 /* Scalar constant of a floating-point or integer dtype; float32 if it is UNKNOWN. */
 CLEAVE_STATUS cleave_onnx_call_number(cleave_onnx_call_t *call, cleave_dtype_t dtype, double number,
                                       cleave_value_t *out_value, cleave_error_t *error);
-/* A node of the default domain with one output, of which it becomes the producer. */
+/* A node of the default domain, or of cleave's, with one output, of which it becomes the producer. */
 CLEAVE_STATUS cleave_onnx_call_emit(cleave_onnx_call_t *call, const char *op_type,
                                     const cleave_value_t *inputs, uint32_t input_count,
                                     cleave_node_t *out_node, cleave_value_t *out_value,

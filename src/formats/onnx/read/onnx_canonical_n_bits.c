@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * MatMulNBits of the domain com.microsoft: a product with constant weights of 2, 4 or 8 bits, which becomes
- * DequantizeLinear of bytes and MatMul. Weights are [N, blocks, bytes of a block], the first ones in the
+ * DequantizeLinear of UnpackBits and MatMul. Weights are [N, blocks, bytes of a block], the first ones in the
  * lowest bits; scales and zero points are [N, blocks], and zero points are packed per row as weights are.
  */
-#include <string.h>
-
 #include "formats/onnx/read/onnx_canonical.h"
-
-enum { COLUMNS = 64 };
 
 /* Inputs by position. */
 enum { A, B, SCALES, ZERO_POINTS, G_IDX, BIAS };
@@ -70,72 +66,64 @@ static cleave_status_t check(const cleave_onnx_call_t *call, packed_t *packed, c
   return CLEAVE_OK;
 }
 
-/* One byte each, transposed: [length, columns] of `rows` that lie `stride` bytes apart, less `least`. */
-static cleave_status_t unpack(cleave_onnx_call_t *call, const packed_t *packed, const cleave_tensor_t *from,
-                              const int64_t length_stride[2], unsigned least, cleave_value_t *out_value,
-                              cleave_error_t *error) {
-  const int64_t dims[2] = {length_stride[0], packed->columns};
-  const uint8_t *bytes = from->data;
-  cleave_tensor_t *tensor = NULL;
-  CLEAVE_TRY(cleave_tensor_create(least == 0 ? CLEAVE_DTYPE_U8 : CLEAVE_DTYPE_I8, 2, dims, &tensor, error));
-  uint8_t *to = tensor->data;
-  const unsigned mask = (1U << packed->bits) - 1U;
-  /* Some columns at a time, so that what is written lies side by side. */
-  for (int64_t first = 0; first < packed->columns; first += COLUMNS) {
-    int64_t end = first + COLUMNS < packed->columns ? first + COLUMNS : packed->columns;
-    for (int64_t k = 0; k < dims[0]; k++) {
-      const uint8_t *row = bytes + k * packed->bits / 8;
-      const unsigned shift = (unsigned)(k * packed->bits % 8);
-      for (int64_t c = first; c < end; c++) {
-        to[k * packed->columns + c] =
-            (uint8_t)(((unsigned)row[c * length_stride[1]] >> shift & mask) - least);
-      }
-    }
+/* Input `index` with a row for each column of the weights: a matrix, or the weights as they are. */
+static cleave_status_t rows_of(cleave_onnx_call_t *call, const packed_t *packed, uint32_t index,
+                               cleave_value_t *out_value, cleave_error_t *error) {
+  const cleave_tensor_t *tensor = tensor_of(call, index);
+  const int64_t dims[2] = {packed->columns, -1};
+  cleave_value_t inputs[2] = {cleave_onnx_call_input(call, index), CLEAVE_VALUE_NONE};
+  cleave_node_t node;
+  *out_value = inputs[0];
+  if ((tensor->rank == 2 || (tensor->rank == 3 && index == B)) && tensor->dims[0] == packed->columns) {
+    return CLEAVE_OK;
   }
-  cleave_status_t status = cleave_graph_add_constant(call->builder->graph, NULL, tensor, out_value, error);
-  cleave_tensor_release(tensor);
-  return status;
+  CLEAVE_TRY(cleave_onnx_call_ints_constant(call, 1, dims, 2, &inputs[1], error));
+  CLEAVE_TRY(cleave_onnx_call_emit(call, "Reshape", inputs, 2, &node, out_value, error));
+  return cleave_onnx_builder_infer(call->builder, node, error);
 }
 
+/* The first `count` numbers of every column, transposed: [count, columns]. Weights stay packed until they are
+ * needed (simplify.c). */
+static cleave_status_t unpack(cleave_onnx_call_t *call, const packed_t *packed, uint32_t index, int64_t count,
+                              bool is_signed, cleave_value_t *out_value, cleave_error_t *error) {
+  cleave_graph_t *graph = call->builder->graph;
+  cleave_value_t rows;
+  cleave_node_t node;
+  CLEAVE_TRY(rows_of(call, packed, index, &rows, error));
+  CLEAVE_TRY(cleave_onnx_call_emit(call, "UnpackBits", &rows, 1, &node, out_value, error));
+  CLEAVE_TRY(cleave_graph_set_int(graph, node, "bits", packed->bits, error));
+  CLEAVE_TRY(cleave_graph_set_int(graph, node, "count", count, error));
+  CLEAVE_TRY(cleave_graph_set_int(graph, node, "signed", is_signed, error));
+  CLEAVE_TRY(cleave_graph_set_int(graph, node, "transposed", 1, error));
+  return cleave_onnx_builder_infer(call->builder, node, error);
+}
+
+/* [blocks, columns] */
 static cleave_status_t transpose_scales(cleave_onnx_call_t *call, const packed_t *packed,
                                         cleave_value_t *out_value, cleave_error_t *error) {
-  const cleave_tensor_t *scales = tensor_of(call, SCALES);
-  const int64_t dims[2] = {packed->blocks, packed->columns};
-  cleave_tensor_t *tensor = NULL;
-  CLEAVE_TRY(cleave_tensor_create(scales->dtype, 2, dims, &tensor, error));
-  for (int64_t c = 0; c < packed->columns; c++) {
-    for (int64_t b = 0; b < packed->blocks; b++) {
-      cleave_tensor_set_float(tensor, b * packed->columns + c,
-                              cleave_tensor_get_float(scales, c * packed->blocks + b));
-    }
-  }
-  cleave_status_t status = cleave_graph_add_constant(call->builder->graph, NULL, tensor, out_value, error);
-  cleave_tensor_release(tensor);
-  return status;
+  cleave_value_t rows;
+  cleave_node_t node;
+  CLEAVE_TRY(rows_of(call, packed, SCALES, &rows, error));
+  CLEAVE_TRY(cleave_onnx_call_emit(call, "Transpose", &rows, 1, &node, out_value, error));
+  return cleave_onnx_builder_infer(call->builder, node, error);
 }
 
 /* Integers with a zero point of their own stay unsigned; others become signed, without one. */
 static cleave_status_t dequantize(cleave_onnx_call_t *call, const packed_t *packed, cleave_value_t *out_value,
                                   cleave_error_t *error) {
-  const cleave_tensor_t *zeros = tensor_of(call, ZERO_POINTS);
-  const int64_t weights[2] = {packed->depth, packed->blocks * bytes_of(packed, packed->block)};
-  const int64_t points[2] = {packed->blocks, bytes_of(packed, packed->blocks)};
+  cleave_graph_t *graph = call->builder->graph;
+  bool has_zeros = is_given(call, ZERO_POINTS);
   cleave_value_t inputs[3] = {CLEAVE_VALUE_NONE, CLEAVE_VALUE_NONE, CLEAVE_VALUE_NONE};
   cleave_node_t node;
-  unsigned least = zeros != NULL ? 0 : 1U << (packed->bits - 1);
-  CLEAVE_TRY(unpack(call, packed, tensor_of(call, B), weights, least, &inputs[0], error));
+  CLEAVE_TRY(unpack(call, packed, B, packed->depth, !has_zeros, &inputs[0], error));
   CLEAVE_TRY(transpose_scales(call, packed, &inputs[1], error));
-  if (zeros != NULL) {
-    CLEAVE_TRY(unpack(call, packed, zeros, points, 0, &inputs[2], error));
+  if (has_zeros) {
+    CLEAVE_TRY(unpack(call, packed, ZERO_POINTS, packed->blocks, false, &inputs[2], error));
   }
-  CLEAVE_TRY(cleave_onnx_call_emit(call, "DequantizeLinear", inputs, zeros != NULL ? 3 : 2, &node, out_value,
-                                   error));
-  const cleave_attribute_t attributes[2] = {
-      {.name = "axis", .kind = CLEAVE_ATTRIBUTE_INT, .i = 0},
-      {.name = "block_size", .kind = CLEAVE_ATTRIBUTE_INT, .i = packed->block}};
-  for (size_t k = 0; k < sizeof attributes / sizeof attributes[0]; k++) {
-    CLEAVE_TRY(cleave_graph_set_attribute(call->builder->graph, node, &attributes[k], error));
-  }
+  CLEAVE_TRY(
+      cleave_onnx_call_emit(call, "DequantizeLinear", inputs, has_zeros ? 3 : 2, &node, out_value, error));
+  CLEAVE_TRY(cleave_graph_set_int(graph, node, "axis", 0, error));
+  CLEAVE_TRY(cleave_graph_set_int(graph, node, "block_size", packed->block, error));
   return cleave_onnx_builder_infer(call->builder, node, error);
 }
 

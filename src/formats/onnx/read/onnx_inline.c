@@ -342,7 +342,8 @@ static const cleave_op_t *find_operator(const cleave_onnx_node_t *node) {
   }
   memcpy(name, node->op_type, length);
   name[length] = '\0';
-  return cleave_op_find("", name);
+  const cleave_op_t *op = cleave_op_find("", name);
+  return op != NULL ? op : cleave_op_find("cleave", name);
 }
 
 static cleave_status_t expand(inliner_t *inliner, const cleave_onnx_node_t *node, uint32_t depth,
@@ -350,7 +351,7 @@ static cleave_status_t expand(inliner_t *inliner, const cleave_onnx_node_t *node
   const cleave_op_t *op = find_operator(node);
   if (op != NULL) {
     cleave_onnx_node_t again = *node;
-    again.domain = "";
+    again.domain = op->domain;
     again.op_type = op->name;
     again.version = CLEAVE_ONNX_NEWEST;
     return push_node(inliner, &again, error);

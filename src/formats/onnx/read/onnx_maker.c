@@ -37,8 +37,8 @@ cleave_value_t cleave_make_node(maker_t *m, const char *op, const cleave_value_t
     input_count--;
   }
   if (goes_on(m)) {
-    m->status = cleave_graph_add_node(graph, cleave_op_find("", op), m->call->node->name, inputs, input_count,
-                                      output_count, &m->last, m->error);
+    m->status = cleave_graph_add_node(graph, cleave_op_find_full(op), m->call->node->name, inputs,
+                                      input_count, output_count, &m->last, m->error);
   }
   return goes_on(m) ? cleave_node_output(graph, m->last, 0) : CLEAVE_VALUE_NONE;
 }

@@ -89,54 +89,43 @@ void cleave_onnx_mean_quantize(maker_t *m) {
 
 /* ---- GatherBlockQuantized: rows of a table, whose numbers come in blocks with a scale each ---- */
 
-/* The bytes of a constant as int8 or uint8, less `least`; of 4 bits each, two are in a byte, the first one in
- * its low half. */
-static cleave_value_t spread(maker_t *m, const cleave_tensor_t *from, int64_t bits, int64_t least) {
-  int64_t dims[CLEAVE_MAX_RANK];
-  cleave_tensor_t *tensor = NULL;
-  cleave_value_t value = CLEAVE_ONNX_NONE;
-  const int64_t parts = 8 / bits;
-  const unsigned mask = (1U << bits) - 1U;
-  const uint8_t *bytes = from->data;
-  memcpy(dims, from->dims, sizeof dims);
-  dims[from->rank - 1] *= parts;
-  m->status = cleave_tensor_create(least == 0 ? CLEAVE_DTYPE_U8 : CLEAVE_DTYPE_I8, from->rank, dims, &tensor,
-                                   m->error);
-  if (m->status != CLEAVE_OK) {
-    return value;
-  }
-  uint8_t *to = tensor->data;
-  for (int64_t k = 0; k < from->count; k++) {
-    for (int64_t part = 0; part < parts; part++) {
-      to[k * parts + part] = (uint8_t)(((unsigned)bytes[k] >> (part * bits) & mask) - (unsigned)least);
-    }
-  }
-  m->status = cleave_graph_add_constant(m->call->builder->graph, NULL, tensor, &value, m->error);
-  cleave_tensor_release(tensor);
-  return value;
-}
+/* Rows of a table, and of numbers that are packed in its last axis one for each element: `count` in a row. */
+typedef struct packing {
+  bool is_packed;
+  int64_t bits;
+  int64_t from; /* the axis that rows are gathered along */
+  cleave_value_t indices;
+} packing_t;
 
-/* A table that uint8 numbers are packed in, one number for each element; `least` is what stands for 0. */
-static cleave_value_t unpack(maker_t *m, uint32_t index, int64_t bits, int64_t least) {
-  cleave_value_t value = cleave_make_input(m, index);
-  if (m->status != CLEAVE_OK || !cleave_value_exists(value) || (bits == 8 && least == 0)) {
-    return value;
-  }
-  const cleave_tensor_t *tensor = cleave_graph_value(m->call->builder->graph, value)->tensor;
-  if (tensor == NULL || tensor->rank < 1 || tensor->dims[tensor->rank - 1] > INT32_MAX) {
-    cleave_make_refuse(m, "its table of packed numbers is not constant");
-    return CLEAVE_ONNX_NONE;
-  }
-  return spread(m, tensor, bits, least);
-}
-
-static cleave_value_t gather(maker_t *m, cleave_value_t table, cleave_value_t indices, int64_t axis) {
+static cleave_value_t gather(maker_t *m, cleave_value_t table, const packing_t *packing) {
   if (!cleave_value_exists(table)) {
     return table;
   }
-  cleave_value_t rows = MAKE(m, "Gather", table, indices);
-  cleave_make_int(m, "axis", axis);
+  cleave_value_t rows = MAKE(m, "Gather", table, packing->indices);
+  cleave_make_int(m, "axis", packing->from);
   return rows;
+}
+
+static cleave_value_t unpack(maker_t *m, const packing_t *packing, cleave_value_t table, int64_t count,
+                             bool is_signed) {
+  if (!packing->is_packed || !cleave_value_exists(table) || (packing->bits == 8 && !is_signed)) {
+    return table;
+  }
+  cleave_value_t numbers = MAKE(m, "UnpackBits", table);
+  cleave_make_int(m, "axis", -1);
+  cleave_make_int(m, "bits", packing->bits);
+  cleave_make_int(m, "count", count);
+  cleave_make_int(m, "signed", is_signed);
+  return numbers;
+}
+
+/* Only what is gathered is unpacked, unless the indices are of the axis that has the bytes. */
+static cleave_value_t rows_of(maker_t *m, const packing_t *packing, cleave_value_t table, int64_t count,
+                              bool is_signed) {
+  if (packing->from == cleave_make_rank(m, table) - 1) {
+    return gather(m, unpack(m, packing, table, count, is_signed), packing);
+  }
+  return unpack(m, packing, gather(m, table, packing), count, is_signed);
 }
 
 void cleave_onnx_mean_gather_block_quantized(maker_t *m) {
@@ -163,17 +152,22 @@ void cleave_onnx_mean_gather_block_quantized(maker_t *m) {
   /* uint8 has half of its range below zero, unless zero points say otherwise; int4 and uint4 are bytes
    * already. */
   const cleave_value_record_t *record = cleave_graph_value(m->call->builder->graph, data);
-  bool is_packed =
-      record->dtype == CLEAVE_DTYPE_U8 && (record->tensor == NULL || !record->tensor->is_four_bits);
-  if (is_packed) {
-    int64_t least = cleave_make_has(m, ZERO_POINTS) ? 0 : (int64_t)1 << (bits - 1);
-    data = unpack(m, DATA, bits, least);
+  const packing_t packing = {.is_packed = record->dtype == CLEAVE_DTYPE_U8 &&
+                                          (record->tensor == NULL || !record->tensor->is_four_bits),
+                             .bits = bits,
+                             .from = from,
+                             .indices = indices};
+  int64_t bytes = cleave_make_dim(m, data, rank - 1);
+  if (packing.is_packed && (bytes < 1 || bytes > INT32_MAX)) {
+    cleave_make_refuse(m, "the size of its packed rows is not known");
+    return;
   }
-  cleave_value_t zeros = is_packed ? unpack(m, ZERO_POINTS, bits, 0) : cleave_make_input(m, ZERO_POINTS);
-  cleave_value_t rows = gather(m, data, indices, from);
-  cleave_value_t scales = gather(m, cleave_make_input(m, SCALES), indices, from);
-  zeros = gather(m, zeros, indices, from);
-  cleave_value_t y = MAKE(m, "DequantizeLinear", rows, scales, zeros);
+  cleave_value_t scales = cleave_make_input(m, SCALES);
+  int64_t count = bytes * (8 / bits);
+  int64_t points = axis == rank - 1 ? cleave_make_dim(m, scales, rank - 1) : count;
+  data = rows_of(m, &packing, data, count, !cleave_make_has(m, ZERO_POINTS));
+  cleave_value_t zeros = rows_of(m, &packing, cleave_make_input(m, ZERO_POINTS), points, false);
+  cleave_value_t y = MAKE(m, "DequantizeLinear", data, gather(m, scales, &packing), zeros);
   cleave_make_int(m, "axis", axis > from ? axis + index_rank - 1 : axis);
   cleave_make_int(m, "block_size", cleave_onnx_call_int(m->call, "block_size", 128));
   cleave_make_output(m, 0, y);

@@ -42,7 +42,21 @@ static const struct {
     {CLEAVE_OP_Split, cleave_lower_split},
     {CLEAVE_OP_Swish, cleave_lower_swish},
     {CLEAVE_OP_Trilu, cleave_lower_trilu},
+    {CLEAVE_OP_UnpackBits, cleave_lower_unpack_bits},
 };
+
+static cleave_lower_t lower_of(const cleave_op_t *op) {
+  for (size_t k = 0; k < sizeof bodies / sizeof *bodies; k++) {
+    if (bodies[k].op == op->id) {
+      return bodies[k].lower;
+    }
+  }
+  return NULL;
+}
+
+bool cleave_onnx_has_body(const cleave_op_t *op) {
+  return lower_of(op) != NULL;
+}
 
 /* ---- a wider element type ---- */
 
@@ -119,10 +133,7 @@ static void add_inputs(cleave_lowering_t *l) {
 
 static void make_body(cleave_lowering_t *l, cleave_dtype_t refused) {
   const cleave_op_t *op = cleave_node_op(l->source, l->node);
-  cleave_lower_t lower = NULL;
-  for (size_t k = 0; k < sizeof bodies / sizeof *bodies; k++) {
-    lower = bodies[k].op == op->id ? bodies[k].lower : lower;
-  }
+  cleave_lower_t lower = lower_of(op);
   cleave_dtype_t wide = wider(refused);
   add_inputs(l);
   if (wide != CLEAVE_DTYPE_UNKNOWN) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Bodies of operators that make tables of numbers (windows, sampling grids, draws), and of CenterCropPad.
- * Tables are computed in float32, or float64 for that type. */
+ * Tables are computed in float32, or float64 for that type. And of UnpackBits: tables of packed numbers. */
 #include <math.h>
 
 #include "formats/onnx/write/onnx_lowering.h"
@@ -79,21 +79,20 @@ static cleave_value_t coordinates(cleave_lowering_t *l, cleave_dtype_t dtype, in
   return binary(l, "Unsqueeze", at, cleave_lowering_ints(l, behind, (size_t)ones));
 }
 
+/* From `start` to before `end` along an axis. */
+static cleave_value_t part_of(cleave_lowering_t *l, cleave_value_t x, int64_t start, int64_t end,
+                              int64_t axis) {
+  const cleave_value_t inputs[4] = {x, cleave_lowering_ints(l, &start, 1), cleave_lowering_ints(l, &end, 1),
+                                    cleave_lowering_ints(l, &axis, 1)};
+  cleave_lowering_add(l, cleave_op_find("", "Slice"), inputs, 4, 1);
+  return cleave_lowering_goes_on(l) ? cleave_node_output(l->graph, l->last, 0) : NONE;
+}
+
 /* Column k of theta, [N, s, s + 1], as [N, 1.., s]. */
 static cleave_value_t column(cleave_lowering_t *l, cleave_value_t theta, int64_t k, int32_t spatial) {
-  const int64_t end = k + 1;
-  const int64_t axis = 2;
   int64_t dims[5] = {-1, 1, 1, 1, 1};
-  cleave_value_t inputs[4] = {theta, cleave_lowering_ints(l, &k, 1), cleave_lowering_ints(l, &end, 1),
-                              cleave_lowering_ints(l, &axis, 1)};
-  cleave_value_t part = NONE;
-  if (l->status == CLEAVE_OK && l->reason == NULL) {
-    l->status =
-        cleave_graph_add_node(l->graph, cleave_op_find("", "Slice"), NULL, inputs, 4, 1, &l->last, l->error);
-    part = l->status == CLEAVE_OK ? cleave_node_output(l->graph, l->last, 0) : NONE;
-  }
   dims[1 + spatial] = spatial;
-  return cleave_lowering_reshape(l, part, dims, 2 + (size_t)spatial);
+  return cleave_lowering_reshape(l, part_of(l, theta, k, k + 1, 2), dims, 2 + (size_t)spatial);
 }
 
 /* The last spatial axis is the first coordinate; the last column of theta shifts. */
@@ -177,4 +176,38 @@ void cleave_lower_center_crop_pad(cleave_lowering_t *l) {
   if (l->status == CLEAVE_OK && l->reason == NULL) {
     cleave_lowering_output(l, cleave_node_output(l->graph, l->last, 0));
   }
+}
+
+/* Every byte over the powers of 2 that its numbers begin at, less what lies above: in int32. */
+void cleave_lower_unpack_bits(cleave_lowering_t *l) {
+  int64_t bits = cleave_op_int(l->source, l->node, "bits", 0);
+  int64_t axis = cleave_op_int(l->source, l->node, "axis", 1);
+  bool is_signed = cleave_op_int(l->source, l->node, "signed", 0) != 0;
+  bool is_transposed = cleave_op_int(l->source, l->node, "transposed", 0) != 0;
+  int32_t rank = cleave_lowering_rank(l, 0);
+  int64_t dims[CLEAVE_MAX_RANK + 1] = {0}; /* 0: as it is */
+  int64_t perm[CLEAVE_MAX_RANK] = {0, 1, 2, 3, 4, 5, 6, 7};
+  int64_t places[4] = {1, 1 << bits, 1 << 2 * bits, 1 << 3 * bits};
+  axis += axis < 0 ? rank : 0;
+  if (rank < 0 || bits < 2 || bits > 8) {
+    cleave_lowering_refuse(l, "its rank or its bits are not known");
+    return;
+  }
+  cleave_value_t divisors = cleave_lowering_cast(l, cleave_lowering_ints(l, places, (size_t)(8 / bits)),
+                                                 CLEAVE_DTYPE_I64, CLEAVE_DTYPE_I32);
+  cleave_value_t x = cleave_lowering_cast(l, cleave_lowering_input(l, 0), CLEAVE_DTYPE_U8, CLEAVE_DTYPE_I32);
+  dims[axis] = -1;
+  dims[axis + 1] = 1;
+  x = binary(l, "Div", cleave_lowering_reshape(l, x, dims, (size_t)axis + 2), divisors);
+  x = with(l, "Mod", x, CLEAVE_DTYPE_I32, (double)(1 << bits));
+  x = is_signed ? with(l, "Sub", x, CLEAVE_DTYPE_I32, (double)(1 << (bits - 1))) : x;
+  x = part_of(l, cleave_lowering_reshape(l, x, dims, (size_t)axis + 1), 0,
+              cleave_op_int(l->source, l->node, "count", 0), axis);
+  x = cleave_lowering_cast(l, x, CLEAVE_DTYPE_I32, is_signed ? CLEAVE_DTYPE_I8 : CLEAVE_DTYPE_U8);
+  if (is_transposed) {
+    perm[axis] = axis - 1;
+    perm[axis - 1] = axis;
+    x = cleave_lowering_transpose(l, x, perm, (size_t)axis + 1);
+  }
+  cleave_lowering_output(l, x);
 }

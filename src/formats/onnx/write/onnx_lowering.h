@@ -71,6 +71,7 @@ void cleave_lower_shape(cleave_lowering_t *lowering);
 void cleave_lower_split(cleave_lowering_t *lowering);
 void cleave_lower_pad(cleave_lowering_t *lowering);
 void cleave_lower_trilu(cleave_lowering_t *lowering);
+void cleave_lower_unpack_bits(cleave_lowering_t *lowering);
 void cleave_lower_window(cleave_lowering_t *lowering);
 void cleave_lower_affine_grid(cleave_lowering_t *lowering);
 void cleave_lower_bernoulli(cleave_lowering_t *lowering);
@@ -85,6 +86,9 @@ void cleave_lower_recurrent(cleave_lowering_t *lowering);
 /* onnx_lower.c: Operators that an operator set lacks, spelled with those that it has: a small graph per node,
  * of canonical operators, which the writer writes as a model-local function, and lowers in turn if that is
  * needed. */
+
+/* Is the operator in the table of bodies? */
+bool cleave_onnx_has_body(const cleave_op_t *op);
 
 /* The body of a node with the inputs, outputs and types of that node. `refused` is the element type that the
  * operator set has no form of this operator for; UNKNOWN if something else is the matter. *out_body stays

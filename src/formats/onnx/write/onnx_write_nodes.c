@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "formats/onnx/onnx_proto.h"
+#include "formats/onnx/write/onnx_lowering.h"
 #include "formats/onnx/write/onnx_write.h"
 #include "ops/ops.h"
 
@@ -128,7 +129,8 @@ cleave_status_t cleave_onnx_put_node(cleave_onnx_record_t *record, bool is_main,
   if (record->op->domain[0] == '\0' && record->op->id != CLEAVE_OP_ID_CUSTOM) {
     CLEAVE_TRY(cleave_onnx_downgrade(record, error));
   }
-  return record->refusal[0] == '\0'
+  bool is_own = strcmp(record->op->domain, "cleave") == 0 && cleave_onnx_has_body(record->op);
+  return record->refusal[0] == '\0' && !is_own
              ? cleave_onnx_put_record(record, record->op->name, record->op->domain, is_main, field, error)
              : cleave_onnx_put_lowered(record, is_main, field, error);
 }
