@@ -144,6 +144,33 @@ UNIT_TEST(equal_names_are_told_apart) {
   expect_same(graph, NULL);
 }
 
+/* As nodes have them that stand for one of another domain. */
+UNIT_TEST(equal_names_of_nodes_are_told_apart) {
+  static const char *const names[] = {"block", "block", "", "block", "block_0"};
+  cleave_graph_t *graph = new_graph();
+  cleave_value_t x = input(graph, "x", 1, (cleave_dim_t[]){2});
+  for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+    cleave_node_t made;
+    unit_ok(cleave_graph_add_node(graph, cleave_op_find("", "Relu"), names[k], &x, 1, 1, &made, e));
+    x = cleave_node_output(graph, made, 0);
+  }
+  output(graph, "y", x);
+  infer(graph);
+  cleave_graph_t *back = round_trip(graph, NULL);
+  uint32_t count = cleave_graph_node_bound(back);
+  ck_assert_uint_eq(count, sizeof names / sizeof *names);
+  ck_assert_str_eq(cleave_node_name(back, (cleave_node_t){0}), "block");
+  ck_assert_str_eq(cleave_node_name(back, (cleave_node_t){2}), "");
+  for (uint32_t k = 0; k < count; k++) {
+    const char *name = cleave_node_name(back, (cleave_node_t){k});
+    for (uint32_t other = 0; other < k && name[0] != '\0'; other++) {
+      ck_assert_str_ne(name, cleave_node_name(back, (cleave_node_t){other}));
+    }
+  }
+  cleave_graph_destroy(back);
+  cleave_graph_destroy(graph);
+}
+
 UNIT_TEST(outputs_that_are_inputs_constants_or_each_other_survive) {
   cleave_graph_t *graph = new_graph();
   cleave_value_t x = input(graph, "x", 1, (cleave_dim_t[]){2});

@@ -23,6 +23,7 @@ typedef struct cleave_onnx_writer {
   int32_t opset_version;
   cleave_groups_t groups;
   cleave_strings_t names;             /* all that are taken; owns their texts */
+  cleave_strings_t node_names;        /* those of nodes, likewise */
   const char **value_names;           /* by value index */
   const char **output_names;          /* by graph output */
   bool *is_needed;                    /* by value index: outputs, and what the main graph reads */
@@ -97,6 +98,10 @@ void cleave_onnx_check_form(cleave_onnx_record_t *record);
 CLEAVE_STATUS cleave_onnx_put_lowered(cleave_onnx_record_t *record, bool is_main, uint32_t field,
                                       cleave_error_t *error);
 void cleave_onnx_functions_deinit(cleave_onnx_functions_t *functions);
+
+/* The name of a node that no node before has; "" if it has none. Asked for once per node that is written. */
+CLEAVE_STATUS cleave_onnx_name_node(cleave_onnx_writer_t *writer, cleave_node_t node, const char **out_name,
+                                    cleave_error_t *error);
 
 /* The state of writing `graph`: groups, names. Deinit after failures too. */
 CLEAVE_STATUS cleave_onnx_writer_init(cleave_onnx_writer_t *writer, cleave_error_t *error);

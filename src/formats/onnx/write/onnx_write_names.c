@@ -1,32 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Names of values in a written model. Those of inputs and outputs are the users' and come first; the others
- * keep theirs if it is free. An output whose value has another name already gets an Identity.
+ * Names in a written model. Nodes keep theirs, but those of one name get a number: several may stand for one
+ * node of another domain, and ONNX Runtime refuses equal names. Of values, those of inputs and outputs are
+ * the users' and come first; the others keep theirs if it is free. An output whose value has another name
+ * already gets an Identity.
  */
 #include <string.h>
 
 #include "formats/onnx/write/onnx_write.h"
 #include "ops/ops.h"
 
-/* "base", or "base_7" if that is taken. */
-static cleave_status_t unique_name(cleave_onnx_writer_t *writer, const char *base, const char **out_name,
-                                   cleave_error_t *error) {
+/* "base", or "base_7" if that is among `taken` names. */
+static cleave_status_t name_apart(cleave_onnx_writer_t *writer, cleave_strings_t *taken, const char *base,
+                                  const char **out_name, cleave_error_t *error) {
   cleave_text_t text = {0};
   cleave_string_t id;
   cleave_text_add(&text, base);
   size_t length = text.length;
-  while (!text.failed && (text.length == 0 ||
-                          cleave_strings_find(&writer->names, text.data, text.length).index != UINT32_MAX)) {
+  while (!text.failed &&
+         (text.length == 0 || cleave_strings_find(taken, text.data, text.length).index != UINT32_MAX)) {
     text.length = length;
     cleave_text_format(&text, "_%llu", (unsigned long long)writer->next_number++);
   }
   cleave_status_t status = cleave_text_check(&text, error);
-  CLEAVE_THEN(status, cleave_strings_add(&writer->names, text.data, text.length, &id, error));
+  CLEAVE_THEN(status, cleave_strings_add(taken, text.data, text.length, &id, error));
   if (status == CLEAVE_OK) {
-    *out_name = cleave_strings_text(&writer->names, id);
+    *out_name = cleave_strings_text(taken, id);
   }
   cleave_text_deinit(&text);
   return status;
+}
+
+static cleave_status_t unique_name(cleave_onnx_writer_t *writer, const char *base, const char **out_name,
+                                   cleave_error_t *error) {
+  return name_apart(writer, &writer->names, base, out_name, error);
+}
+
+cleave_status_t cleave_onnx_name_node(cleave_onnx_writer_t *writer, cleave_node_t node, const char **out_name,
+                                      cleave_error_t *error) {
+  const char *name = cleave_node_name(writer->graph, node);
+  *out_name = name;
+  return name[0] == '\0' ? CLEAVE_OK : name_apart(writer, &writer->node_names, name, out_name, error);
 }
 
 static cleave_status_t name_inputs(cleave_onnx_writer_t *writer, cleave_error_t *error) {
@@ -104,6 +118,7 @@ cleave_status_t cleave_onnx_writer_init(cleave_onnx_writer_t *writer, cleave_err
 void cleave_onnx_writer_deinit(cleave_onnx_writer_t *writer) {
   cleave_groups_deinit(&writer->groups);
   cleave_strings_deinit(&writer->names);
+  cleave_strings_deinit(&writer->node_names);
   cleave_free(writer->value_names);
   cleave_free(writer->output_names);
   cleave_free(writer->is_needed);

@@ -108,7 +108,8 @@ cleave_status_t cleave_onnx_put_record(cleave_onnx_record_t *record, const char 
     cleave_value_t value = cleave_node_output(writer->graph, record->node, k);
     cleave_protobuf_put_text(out, ONNX_NODE_OUTPUT, writer->value_names[value.index]);
   }
-  const char *name = cleave_node_name(writer->graph, record->node);
+  const char *name = NULL;
+  CLEAVE_TRY(cleave_onnx_name_node(writer, record->node, &name, error));
   if (name[0] != '\0') {
     cleave_protobuf_put_text(out, ONNX_NODE_NAME, name);
   }
