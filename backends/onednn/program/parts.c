@@ -258,15 +258,17 @@ static bool can_be_cut(batch_t *batch) {
 /* ---- how many rows ---- */
 
 /* What memory and a thread do in a nanosecond, what a step costs that does nothing, and the share of a run
- * that has to be saved. */
+ * that has to be saved on one thread and on several, which wait for each other at every step. */
 static const double BYTES_PER_NS = 20.0;
 static const double FLOPS_PER_NS = 100.0;
 static const double STEP_NS = 1000.0;
 static const double WORTH = 0.05;
+static const double WORTH_SHARED = 0.08;
 
 /* The least and the most of the third cache that values may fill; others use it as well. Rows of a part: the
- * least per thread, and the most of all. */
-enum { LEAST_CACHE = 4 << 20, MOST_CACHE = 16 << 20, LEAST_ROWS = 2, MOST_ROWS = 4096 };
+ * least of one thread, the least for each of several, which wait for each other at every step, and the most.
+ */
+enum { LEAST_CACHE = 4 << 20, MOST_CACHE = 16 << 20, LEAST_ROWS = 2, LEAST_SHARED = 4, MOST_ROWS = 4096 };
 
 static double cache_bytes(void) {
 #ifdef _SC_LEVEL3_CACHE_SIZE
@@ -321,7 +323,8 @@ static int64_t best_rows(const batch_t *batch, int32_t threads) {
   double whole = time_around(batch, weights, batch->rows);
   double least = whole;
   int64_t best = batch->rows;
-  for (int64_t rows = LEAST_ROWS * threads; rows < batch->rows && rows <= MOST_ROWS; rows++) {
+  int64_t first = threads == 1 ? LEAST_ROWS : LEAST_SHARED * (int64_t)threads;
+  for (int64_t rows = first; rows < batch->rows && rows <= MOST_ROWS; rows++) {
     double time = batch->rows % rows == 0 ? time_around(batch, weights, rows) : whole;
     if (time < least) {
       least = time;
@@ -329,7 +332,8 @@ static int64_t best_rows(const batch_t *batch, int32_t threads) {
     }
   }
   double within = time_within(batch, threads);
-  return within > 0 && whole - least > WORTH * (within + whole) ? best : batch->rows;
+  double worth = threads == 1 ? WORTH : WORTH_SHARED;
+  return within > 0 && whole - least > worth * (within + whole) ? best : batch->rows;
 }
 
 /* ---- the region of a part ---- */
