@@ -100,6 +100,7 @@ def main():
     runs = {"one thread": ["--threads", "1"], "two threads": ["--threads", "2"],
             "a larger capacity": ["--capacity", "256"],
             "weights of 8 bits": ["--set", "weights=int8"], "weights of 4 bits": ["--set", "weights=int4"],
+            "weights of 16 bits": ["--set", "weights=float16"],
             "without oneDNN": ["--rules", os.path.join(HERE, "../../rules/canonical.lua"),
                                "--rules", os.path.join(HERE, "../../rules/generation.lua")]}
     runs["a mask and positions"] = runs["what is seen is counted"] = ["--capacity", "200"]
