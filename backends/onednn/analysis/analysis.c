@@ -17,7 +17,7 @@ static bool may_lack_output(const cleave_node_view_t *node) {
 }
 
 // Ids in a view come from cleave, but a wrong one must not read past the end of an array.
-static cleave_status_t check_ids(const cleave_region_view_t *region, cleave_message_t *message) {
+cleave_status_t onednn_check_ids(const cleave_region_view_t *region, cleave_message_t *message) {
   for (uint32_t n = 0; n < region->node_count; n++) {
     const cleave_node_view_t *node = &region->nodes[n];
     for (uint32_t k = 0; k < node->input_count + node->output_count; k++) {
@@ -180,7 +180,7 @@ cleave_status_t onednn_analyse(const cleave_region_view_t *region, kernel_arena_
                                cleave_message_t *message, onednn_analysis_t *out) {
   *out = (onednn_analysis_t){.given = region, .region = region, .arena = arena, .message = message};
   schedule_t schedule = {0};
-  ONEDNN_TRY(check_ids(region, message));
+  ONEDNN_TRY(onednn_check_ids(region, message));
   ONEDNN_TRY(onednn_expand(region, arena, message, &out->expansion));
   out->region = out->expansion.region;
   region = out->region;

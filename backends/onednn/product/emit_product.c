@@ -241,9 +241,11 @@ cleave_status_t onednn_emit_product(onednn_plan_t *plan, const onednn_kernel_t *
     ONEDNN_TRY(onednn_product_bias(plan, &product, &folding, &context.bias_tensor));
     context.bias = context.bias_tensor.layout;
   }
-  bool is_wide = kernel_instructions(KERNEL_AVX512) != KERNEL_PLAIN;
-  bool in_panels = is_wide && product.b.dims[1] >= ONEDNN_PANEL;
-  bool is_few = product.a.dims[0] <= ONEDNN_FEW_ROWS && (in_panels || flip_b || !is_wide);
+  // With AVX2 alone, weights that the model has as [K, N] are packed below, for prompts and single rows
+  // alike.
+  int instructions = kernel_instructions(KERNEL_AVX512);
+  bool in_panels = instructions == KERNEL_AVX512 && product.b.dims[1] >= ONEDNN_PANEL;
+  bool is_few = product.a.dims[0] <= ONEDNN_FEW_ROWS && (in_panels || flip_b || instructions == KERNEL_PLAIN);
   if (constant && type == dnnl_f32 && product.tall && is_few) {
     return run_few_rows(plan, kernel, &product, &folding, in_panels, &context);
   }

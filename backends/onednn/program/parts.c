@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "onednn/analysis/analysis.h"
 #include "onednn/analysis/pointwise.h"
 #include "onednn/units/windows.h"
 
@@ -56,11 +57,6 @@ static bool pointwise(const batch_t *batch, const cleave_node_view_t *node) {
   return true;
 }
 
-/* Elements stay in their order: rows are as long before as behind. */
-static bool view(const batch_t *batch, const cleave_node_view_t *node) {
-  return reads_first(batch, node);
-}
-
 static bool along(const batch_t *batch, const cleave_node_view_t *node, int64_t fallback) {
   int32_t rank = tensor(batch, node->inputs[0])->rank;
   return onednn_axis(cleave_view_int(node, "axis", fallback), rank) > 0;
@@ -83,10 +79,10 @@ static bool norm(const batch_t *batch, const cleave_node_view_t *node) {
   return reads_first(batch, node) && cleave_view_int(node, "training_mode", 0) == 0;
 }
 
-/* One scale, or scales along another dimension. */
+/* One scale for all: others might belong to rows. */
 static bool quantize(const batch_t *batch, const cleave_node_view_t *node) {
-  return reads_first(batch, node) && node->input_count > 1 && node->inputs[1] != CLEAVE_INDEX_NONE &&
-         (cleave_view_element_count(tensor(batch, node->inputs[1])) == 1 || along(batch, node, 1));
+  const cleave_value_view_t *scale = cleave_view_input(batch->region, node, 1);
+  return reads_first(batch, node) && scale != NULL && cleave_view_element_count(&scale->tensor) == 1;
 }
 
 static bool concat(const batch_t *batch, const cleave_node_view_t *node) {
@@ -128,21 +124,21 @@ static bool resize(const batch_t *batch, const cleave_node_view_t *node) {
 }
 
 static bool matmul(const batch_t *batch, const cleave_node_view_t *node) {
-  int32_t left = tensor(batch, node->inputs[0])->rank;
-  int32_t right = tensor(batch, node->inputs[1])->rank;
-  if (is_fixed(batch, node, 0)) {
+  const cleave_value_view_t *b = cleave_view_input(batch->region, node, 1);
+  if (is_fixed(batch, node, 0) || b == NULL) {
     return false;
   }
-  return is_fixed(batch, node, 1) ? left >= 2 && right <= 2 : left >= 3 && left == right;
+  int32_t left = tensor(batch, node->inputs[0])->rank;
+  return is_fixed(batch, node, 1) ? left >= 2 && b->tensor.rank <= 2 : left >= 3 && left == b->tensor.rank;
 }
 
 static bool gemm(const batch_t *batch, const cleave_node_view_t *node) {
-  bool has_bias = node->input_count > 2 && node->inputs[2] != CLEAVE_INDEX_NONE;
-  const cleave_tensor_view_t *bias = has_bias ? tensor(batch, node->inputs[2]) : NULL;
+  const cleave_value_view_t *bias = cleave_view_input(batch->region, node, 2);
   return reads_first(batch, node) && cleave_view_int(node, "transA", 0) == 0 &&
-         (bias == NULL || bias->rank < 2 || bias->dims[0] == 1);
+         (bias == NULL || bias->tensor.rank < 2 || bias->tensor.dims[0] == 1);
 }
 
+/* Views leave elements in their order, and rows are as long before as behind. */
 static const struct {
   const char *op;
   apart_fn_t keeps_apart;
@@ -153,7 +149,7 @@ static const struct {
     {"Conv", reads_first},
     {"ConvTranspose", reads_first},
     {"DequantizeLinear", quantize},
-    {"Flatten", view},
+    {"Flatten", reads_first},
     {"Gemm", gemm},
     {"GlobalAveragePool", reads_first},
     {"GlobalMaxPool", reads_first},
@@ -174,14 +170,14 @@ static const struct {
     {"ReduceProd", reduction},
     {"ReduceSum", reduction},
     {"ReduceSumSquare", reduction},
-    {"Reshape", view},
+    {"Reshape", reads_first},
     {"Resize", resize},
     {"Slice", slice},
     {"Softmax", along_last},
     {"Split", split},
-    {"Squeeze", view},
+    {"Squeeze", reads_first},
     {"Transpose", transpose},
-    {"Unsqueeze", view},
+    {"Unsqueeze", reads_first},
 };
 
 static bool keeps_apart(const batch_t *batch, const cleave_node_view_t *node) {
@@ -245,8 +241,7 @@ static bool can_be_cut(batch_t *batch) {
         batch->passes[node->inputs[k]] |= !is_inside;
       }
     }
-    can = can && (is_constant || (node->output_count > 0 && node->outputs[0] != CLEAVE_INDEX_NONE &&
-                                  keeps_apart(batch, node)));
+    can = can && (is_constant || (node->outputs[0] != CLEAVE_INDEX_NONE && keeps_apart(batch, node)));
   }
   for (uint32_t k = 0; k < region->output_count && can; k++) {
     can = !batch->is_fixed[region->outputs[k]];
@@ -379,6 +374,7 @@ cleave_status_t onednn_parts_of(const cleave_region_view_t *region, int32_t thre
                    .passes = kernel_arena_allocate(arena, region->value_count, sizeof(bool))};
   int64_t rows = wanted_rows(region);
   *out = (onednn_parts_t){.region = region, .count = 1};
+  ONEDNN_TRY(onednn_check_ids(region, message));
   if (batch.is_fixed == NULL || batch.passes == NULL) {
     return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while analysing a region");
   }

@@ -50,35 +50,26 @@ static bool work_is_unknown(const cleave_op_t *op) {
          op->id == CLEAVE_OP_MaxRoiPool;
 }
 
-/* Is the value a matrix that nothing but products reads, as their weights? */
-static bool is_matrix_of_products(const cleave_graph_t *graph, cleave_value_t value) {
+/* Do nothing but these operators read the value, as this input of theirs? */
+static bool is_read_by(const cleave_graph_t *graph, cleave_value_t value, const cleave_op_id_t ops[2],
+                       uint32_t input) {
   cleave_use_t use = cleave_value_first_use(graph, value);
-  bool are_products = cleave_use_exists(use) && cleave_graph_value(graph, value)->rank == 2;
-  for (; cleave_use_exists(use) && are_products; use = cleave_use_next(graph, use)) {
+  bool is_so = cleave_use_exists(use);
+  for (; cleave_use_exists(use) && is_so; use = cleave_use_next(graph, use)) {
     cleave_node_t reader = cleave_use_node(graph, use);
     const cleave_op_t *op = cleave_node_exists(reader) ? cleave_graph_node(graph, reader)->op : NULL;
-    are_products = op != NULL && (op->id == CLEAVE_OP_MatMul || op->id == CLEAVE_OP_Gemm) &&
-                   cleave_node_input(graph, reader, 1).index == value.index;
+    is_so =
+        op != NULL && (op->id == ops[0] || op->id == ops[1]) && cleave_use_input_index(graph, use) == input;
   }
-  return are_products;
-}
-
-/* Is the value integers that nothing but DequantizeLinear turns into numbers? */
-static bool are_integers_of_numbers(const cleave_graph_t *graph, cleave_value_t value) {
-  cleave_use_t use = cleave_value_first_use(graph, value);
-  bool are_so = cleave_use_exists(use) && !cleave_value_is_output(graph, value);
-  for (; cleave_use_exists(use) && are_so; use = cleave_use_next(graph, use)) {
-    cleave_node_t reader = cleave_use_node(graph, use);
-    const cleave_op_t *op = cleave_node_exists(reader) ? cleave_graph_node(graph, reader)->op : NULL;
-    are_so = op != NULL && op->id == CLEAVE_OP_DequantizeLinear && cleave_use_input_index(graph, use) == 0;
-  }
-  return are_so;
+  return is_so;
 }
 
 /* Weights of 8 bits, packed ones among them, and those of products with 16, stay what they are until a
  * session is made (`keep_node`): rules and backends see how they are stored, and the model stays as small. */
 static bool is_stored_weight(const cleave_graph_t *graph, const cleave_node_record_t *record,
                              cleave_node_t node, const bool *keep_node) {
+  static const cleave_op_id_t PRODUCTS[2] = {CLEAVE_OP_MatMul, CLEAVE_OP_Gemm};
+  static const cleave_op_id_t NUMBERS[2] = {CLEAVE_OP_DequantizeLinear, CLEAVE_OP_DequantizeLinear};
   if (keep_node != NULL || record->input_count == 0) {
     return false;
   }
@@ -88,10 +79,11 @@ static bool is_stored_weight(const cleave_graph_t *graph, const cleave_node_reco
   }
   cleave_value_t result = cleave_node_output(graph, node, 0);
   if (record->op->id == CLEAVE_OP_UnpackBits) {
-    return are_integers_of_numbers(graph, result);
+    return is_read_by(graph, result, NUMBERS, 0);
   }
+  const cleave_value_record_t *made = cleave_graph_value(graph, result);
   return record->op->id == CLEAVE_OP_Cast && (dtype == CLEAVE_DTYPE_F16 || dtype == CLEAVE_DTYPE_BF16) &&
-         cleave_graph_value(graph, result)->dtype == CLEAVE_DTYPE_F32 && is_matrix_of_products(graph, result);
+         made->dtype == CLEAVE_DTYPE_F32 && made->rank == 2 && is_read_by(graph, result, PRODUCTS, 1);
 }
 
 static bool is_foldable(const cleave_graph_t *graph, cleave_node_t node, const bool *keep_node,
