@@ -46,3 +46,12 @@ bool kernel_gains_by_fetching(void) {
   return true;
 #endif
 }
+
+bool kernel_is_intel(void) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  __builtin_cpu_init();
+  return __builtin_cpu_is("intel");
+#else
+  return false;
+#endif
+}

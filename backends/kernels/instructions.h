@@ -20,4 +20,7 @@ int kernel_instructions_allowed(void);
  * own prefetchers do better alone. */
 bool kernel_gains_by_fetching(void);
 
+/* Is it one of Intel's? For choices between two codes that were measured on those. */
+bool kernel_is_intel(void);
+
 #endif /* CLEAVE_KERNELS_INSTRUCTIONS_H */

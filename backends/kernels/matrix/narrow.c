@@ -271,7 +271,7 @@ static void run_unit(const kernel_narrow_t *narrow, const kernel_narrow_data_t *
     int64_t to = from + MATRIX_DEPTH < matrix->depth ? from + MATRIX_DEPTH : matrix->depth;
     const kernel_matrix_part_t part = {.column = panel.column, .from = from, .weights = weights};
     kernel_narrow_expand(narrow, &panel, from, to, weights);
-    kernel_matrix_part(matrix, &numbers, &part, begin, end);
+    kernel_matrix_part_avx2(matrix, &numbers, &part, begin, end);
   }
 }
 

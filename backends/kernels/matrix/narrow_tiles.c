@@ -175,17 +175,17 @@ TILE_INLINE void multiply(const kernel_narrow_t *narrow, const kernel_narrow_dat
   for (int r = 0; r < rows; r++) {
     vector_t more[2];
     if (data->bias != NULL) {
-      load_row(data->bias + panel->column, width, more);
+      load_row(data->bias + panel->column, width, more, 2);
       out[r][0] += more[0];
       out[r][1] += more[1];
     }
     if (data->sum != NULL) {
-      load_row(data->sum + r * matrix->sum_stride + panel->column, width, more);
+      load_row(data->sum + r * matrix->sum_stride + panel->column, width, more, 2);
       out[r][0] += more[0];
       out[r][1] += more[1];
     }
     const vector_t result[2] = {bounded(out[r][0], low, high), bounded(out[r][1], low, high)};
-    store_row(data->y + r * matrix->y_stride + panel->column, width, result);
+    store_row(data->y + r * matrix->y_stride + panel->column, width, result, 2);
   }
 }
 

@@ -9,25 +9,6 @@
 #include "kernels/matrix/activation.h"
 #include "kernels/matrix/vectors.h"
 
-/* The first `width` numbers, and zeros. */
-TILE_INLINE vector_t load_some(const float *from, int64_t width) {
-#if defined(__AVX512F__)
-  return (vector_t)_mm512_maskz_loadu_ps((__mmask16)((1U << width) - 1U), from);
-#else
-  vector_t out = all(0);
-  memcpy(&out, from, (size_t)width * sizeof(float));
-  return out;
-#endif
-}
-
-TILE_INLINE void store_some(float *to, vector_t value, int64_t width) {
-#if defined(__AVX512F__)
-  _mm512_mask_storeu_ps(to, (__mmask16)((1U << width) - 1U), (__m512)value);
-#else
-  memcpy(to, &value, (size_t)width * sizeof(float));
-#endif
-}
-
 TILE_INLINE vector_t keep_some(vector_t value, int64_t width) {
 #if defined(__AVX512F__)
   return (vector_t)_mm512_maskz_mov_ps((__mmask16)((1U << width) - 1U), (__m512)value);

@@ -3,6 +3,7 @@
 #ifndef CLEAVE_KERNELS_VECTORS_H
 #define CLEAVE_KERNELS_VECTORS_H
 
+#include <stddef.h>
 #include <string.h>
 
 #include "kernels/matrix/matrix.h"
@@ -63,25 +64,47 @@ TILE_INLINE vector_t bounded(vector_t value, vector_t low, vector_t high) {
 #endif
 }
 
-#if KERNEL_LANES == 8
-/* 16 floats, of which `width` are there. */
-TILE_INLINE void load_row(const float *from, int64_t width, vector_t out[2]) {
-  float row[PANEL] = {0};
-  if (width < PANEL) {
-    memcpy(row, from, (size_t)width * sizeof(float));
-    from = row;
+/* The first `width` numbers, and zeros; a width below 1 is none, and one above KERNEL_LANES all. */
+TILE_INLINE vector_t load_some(const float *from, int64_t width) {
+  width = width < 0 ? 0 : width;
+  if (width >= KERNEL_LANES) {
+    return load(from);
   }
-  out[0] = load(from);
-  out[1] = load(from + HALF);
+#if KERNEL_LANES == 16 && defined(__AVX512F__)
+  return (vector_t)_mm512_maskz_loadu_ps((__mmask16)((1U << width) - 1U), from);
+#else
+  vector_t out = all(0);
+  memcpy(&out, from, (size_t)width * sizeof(float));
+  return out;
+#endif
 }
 
-TILE_INLINE void store_row(float *to, int64_t width, const vector_t values[2]) {
-  float row[PANEL];
-  memcpy(width < PANEL ? row : to, values, sizeof(row));
-  if (width < PANEL) {
-    memcpy(to, row, (size_t)width * sizeof(float));
+TILE_INLINE void store_some(float *to, vector_t value, int64_t width) {
+  width = width < 0 ? 0 : width;
+  if (width >= KERNEL_LANES) {
+    store(to, value);
+    return;
+  }
+#if KERNEL_LANES == 16 && defined(__AVX512F__)
+  _mm512_mask_storeu_ps(to, (__mmask16)((1U << width) - 1U), (__m512)value);
+#else
+  memcpy(to, &value, (size_t)width * sizeof(float));
+#endif
+}
+
+/* A row of so many vectors, of which `width` floats are there. */
+TILE_INLINE void load_row(const float *from, int64_t width, vector_t *out, const int vectors) {
+#pragma GCC unroll 4
+  for (int v = 0; v < vectors; v++) {
+    out[v] = load_some(from + (ptrdiff_t)v * KERNEL_LANES, width - (ptrdiff_t)v * KERNEL_LANES);
   }
 }
-#endif
+
+TILE_INLINE void store_row(float *to, int64_t width, const vector_t *values, const int vectors) {
+#pragma GCC unroll 4
+  for (int v = 0; v < vectors; v++) {
+    store_some(to + (ptrdiff_t)v * KERNEL_LANES, values[v], width - (ptrdiff_t)v * KERNEL_LANES);
+  }
+}
 
 #endif /* CLEAVE_KERNELS_VECTORS_H */

@@ -15,6 +15,7 @@ static void multiply(const kernel_winograd_t *winograd, const winograd_tiles_t *
   const int64_t points = (int64_t)(winograd->tile + 2) * (winograd->tile + 2);
   const kernel_matrix_t matrix = {.rows = tiles->end - tiles->begin,
                                   .columns = KERNEL_MATRIX_PANEL,
+                                  .panel = KERNEL_MATRIX_PANEL,
                                   .depth = weights->end - weights->begin,
                                   .x_stride = tiles->tile,
                                   .sum_stride = KERNEL_MATRIX_PANEL,

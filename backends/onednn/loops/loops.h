@@ -108,12 +108,6 @@ enum { ONEDNN_FEW_ROWS = 4 };
  * M, at most ONEDNN_FEW_ROWS, N, K. */
 bool onednn_loop_product(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
 
-/* Columns of a panel of oneDNN's packed weights (tag BA16a64b), and what their depth is a multiple of. */
-enum { ONEDNN_PANEL = 64, ONEDNN_PANEL_DEPTH = 16 };
-
-/* onednn_loop_product for weights in such panels. */
-bool onednn_loop_panels(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
-
 /* Products of kernels/matrix. */
 typedef struct onednn_matrix_loop {
   kernel_narrow_t narrow; /* `matrix` alone, unless `is_narrow` */

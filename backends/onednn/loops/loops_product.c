@@ -6,7 +6,6 @@
 #include "onednn/loops/loops.h"
 
 enum { LANES = 16, COLUMNS = 4, AHEAD = 256 /* elements that are asked for early */ };
-enum { PANEL_VECTORS = ONEDNN_PANEL / LANES };
 /* A thread is worth it for this many weights. */
 enum { GRAIN = 32768 };
 
@@ -99,62 +98,6 @@ ONEDNN_VECTOR static void product_range(void *opaque, int64_t begin, int64_t end
 bool onednn_loop_product(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data) {
   product_body_t body = {.loop = loop, .data = data};
   crew->host->parallel_for(crew->threads, loop->dims[1], GRAIN / (loop->dims[2] + 1) + 1, product_range,
-                           &body);
-  return true;
-}
-
-// `rows` rows of x times a panel. Nothing is asked for early: the weights of a panel are one stream, which
-// processors foresee.
-PRODUCT_INLINE void panel_sums(const float *restrict x, const float *restrict w, int64_t depth, int rows,
-                               lanes_t sums[ONEDNN_FEW_ROWS][PANEL_VECTORS]) {
-  for (int64_t k = 0; k < depth; k++) {
-    for (int v = 0; v < PANEL_VECTORS; v++) {
-      lanes_t weights;
-      memcpy(&weights, w + k * ONEDNN_PANEL + (int64_t)v * LANES, sizeof(weights));
-      for (int r = 0; r < rows; r++) {
-        sums[r][v] += x[r * depth + k] * weights;
-      }
-    }
-  }
-}
-
-PRODUCT_INLINE void panels_of(const product_body_t *body, int64_t begin, int64_t end, int rows) {
-  const int64_t *dims = body->loop->dims;
-  bool has_bias = body->loop->rank > 3;
-  const float *bias = has_bias ? body->data[2] : NULL;
-  float *y = body->data[has_bias ? 3 : 2];
-  int64_t stride =
-      (dims[2] + ONEDNN_PANEL_DEPTH - 1) / ONEDNN_PANEL_DEPTH * ONEDNN_PANEL_DEPTH * ONEDNN_PANEL;
-  for (int64_t panel = begin; panel < end; panel++) {
-    int64_t n = panel * ONEDNN_PANEL;
-    int64_t count = dims[1] - n < ONEDNN_PANEL ? dims[1] - n : ONEDNN_PANEL;
-    lanes_t sums[ONEDNN_FEW_ROWS][PANEL_VECTORS];
-    memset(sums, 0, sizeof(sums));
-    panel_sums(body->data[0], body->data[1] + panel * stride, dims[2], rows, sums);
-    for (int r = 0; r < rows; r++) {
-      float out[ONEDNN_PANEL];
-      memcpy(out, sums[r], sizeof(out));
-      for (int64_t c = 0; c < count; c++) {
-        y[r * dims[1] + n + c] = out[c] + (has_bias ? bias[n + c] : 0.0F);
-      }
-    }
-  }
-}
-
-ONEDNN_VECTOR static void panel_range(void *opaque, int64_t begin, int64_t end) {
-  const product_body_t *body = opaque;
-  switch (body->loop->dims[0]) {
-    case 1: panels_of(body, begin, end, 1); break;
-    case 2: panels_of(body, begin, end, 2); break;
-    case 3: panels_of(body, begin, end, 3); break;
-    default: panels_of(body, begin, end, 4);
-  }
-}
-
-bool onednn_loop_panels(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data) {
-  product_body_t body = {.loop = loop, .data = data};
-  int64_t panels = (loop->dims[1] + ONEDNN_PANEL - 1) / ONEDNN_PANEL;
-  crew->host->parallel_for(crew->threads, panels, GRAIN / (loop->dims[2] * ONEDNN_PANEL + 1) + 1, panel_range,
                            &body);
   return true;
 }

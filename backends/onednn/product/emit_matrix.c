@@ -53,19 +53,12 @@ cleave_status_t onednn_emit_matrix(onednn_plan_t *plan, const onednn_kernel_t *k
   }
   kernel_matrix_t *matrix = &context->narrow.matrix;
   onednn_argument_t arguments[6] = {{.name = DNNL_ARG_SRC, .tensor = request->source},
-                                    {.name = DNNL_ARG_WEIGHTS}};
+                                    {.name = DNNL_ARG_WEIGHTS, .tensor = request->weights}};
   onednn_tensor_t sum;
   onednn_tensor_t result;
   uint32_t count = 2;
   matrix->low = -INFINITY;
   matrix->high = INFINITY;
-  if (context->is_narrow) {
-    arguments[1].tensor = request->weights;
-  } else {
-    onednn_shape_t weights = onednn_layout_shape(&request->weights.layout);
-    onednn_layout_t panels = onednn_layout_panels(&weights);
-    ONEDNN_TRY(onednn_plan_convert(plan, &request->weights, &panels, &arguments[1].tensor));
-  }
   if (request->has_bias) {
     arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_BIAS, .tensor = request->bias};
   }

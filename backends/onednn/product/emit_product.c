@@ -142,16 +142,15 @@ static cleave_status_t run(onednn_plan_t *plan, const onednn_kernel_t *kernel,
   return onednn_emit_rest(plan, &request, &fitted, kernel->output);
 }
 
-// Few rows by a loop of our own, which reads the weights once: in panels, as oneDNN reads them for more rows,
-// or row by row, where they lie if the model has them transposed.
+// Few rows by a loop of our own, which reads the weights row by row, where they lie if the model has them
+// transposed.
 static cleave_status_t run_few_rows(onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                     const onednn_product_t *product, const onednn_folding_t *folding,
-                                    bool in_panels, product_context_t *context) {
+                                    product_context_t *context) {
   int64_t rows = product->a.dims[0];
   int64_t depth = product->a.dims[1];
   int64_t columns = product->b.dims[1];
-  onednn_layout_t weights = in_panels ? onednn_layout_product_panels(&product->b)
-                                      : onednn_layout_strided(&product->b, (const int64_t[]){1, depth});
+  onednn_layout_t weights = onednn_layout_strided(&product->b, (const int64_t[]){1, depth});
   onednn_layout_t plain = onednn_layout_plain(&product->kernel);
   onednn_tensor_t result;
   onednn_argument_t arguments[4] = {{.name = DNNL_ARG_SRC}, {.name = DNNL_ARG_WEIGHTS}};
@@ -164,26 +163,43 @@ static cleave_status_t run_few_rows(onednn_plan_t *plan, const onednn_kernel_t *
   bool is_last = kernel->post_count == folding->posts;
   ONEDNN_TRY(onednn_plan_make(plan, is_last ? kernel->output : CLEAVE_INDEX_NONE, &plain, &result));
   arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_DST, .tensor = result};
-  const onednn_loop_t loop = {.run = in_panels ? onednn_loop_panels : onednn_loop_product,
-                              .rank = (int32_t)count,
-                              .dims = {rows, columns, depth}};
+  const onednn_loop_t loop = {
+      .run = onednn_loop_product, .rank = (int32_t)count, .dims = {rows, columns, depth}};
   ONEDNN_TRY(onednn_plan_loop(plan, &loop, arguments, count, kernel->node, "matmul loop"));
   ONEDNN_TRY(onednn_plan_reshape(plan, &result, &product->result, &result));
   return onednn_emit_chain(plan, &result, kernel->posts + folding->posts, kernel->post_count - folding->posts,
                            kernel->node, kernel->output);
 }
 
-// Multiplies by tiles of our own, for which weights are packed as [N, 1, K].
+// Weights [K, N] in panels of the matrix. oneDNN reads the wide ones as well, so that prompts and single
+// tokens share them.
+static cleave_status_t pack(onednn_plan_t *plan, const onednn_tensor_t *weights, int32_t panel,
+                            onednn_tensor_t *out) {
+  static const int32_t swap[2] = {1, 0};
+  onednn_tensor_t turned = *weights;
+  onednn_shape_t shape = onednn_layout_shape(&weights->layout);
+  onednn_layout_t panels = onednn_layout_product_panels(&shape);
+  if (panel == KERNEL_MATRIX_PANEL_AVX512) {
+    return onednn_plan_convert(plan, weights, &panels, out);
+  }
+  if (!onednn_layout_transpose(&weights->layout, swap, &turned.layout)) {
+    return kernel_fail(plan->message, CLEAVE_ERROR_INTERNAL, "a matrix cannot be transposed");
+  }
+  shape = (onednn_shape_t){.rank = 3, .dims = {shape.dims[1], 1, shape.dims[0]}};
+  panels = onednn_layout_panels(&shape);
+  ONEDNN_TRY(onednn_plan_reshape(plan, &turned, &shape, &turned));
+  return onednn_plan_convert(plan, &turned, &panels, out);
+}
+
+// Multiplies by tiles of our own.
 static cleave_status_t run_matrix(onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                   const onednn_product_t *product, const onednn_folding_t *folding,
                                   const product_context_t *context) {
-  static const int32_t swap[2] = {1, 0};
-  const onednn_shape_t panels = {.rank = 3, .dims = {product->b.dims[1], 1, product->b.dims[0]}};
   onednn_matrix_request_t request = {.matrix = {.rows = product->a.dims[0],
                                                 .columns = product->b.dims[1],
                                                 .depth = product->a.dims[1],
+                                                .panel = kernel_matrix_panel(),
                                                 .x_stride = product->a.dims[1]},
-                                     .weights = context->weights_tensor,
                                      .bias = context->bias_tensor,
                                      .has_bias = context->has_bias,
                                      .shape = product->result,
@@ -192,14 +208,28 @@ static cleave_status_t run_matrix(onednn_plan_t *plan, const onednn_kernel_t *ke
                                      .post_count = kernel->post_count - folding->posts,
                                      .label = "matmul tiles"};
   ONEDNN_TRY(onednn_plan_plain(plan, &context->source_tensor, &request.source));
+  ONEDNN_TRY(pack(plan, &context->weights_tensor, request.matrix.panel, &request.weights));
   if (!onednn_layout_is_strided(&request.result) || request.result.format_desc.blocking.strides[1] != 1) {
     request.result = onednn_layout_plain(&product->kernel);
   }
-  if (!onednn_layout_transpose(&context->weights_tensor.layout, swap, &request.weights.layout)) {
-    return kernel_fail(plan->message, CLEAVE_ERROR_INTERNAL, "a matrix cannot be transposed");
-  }
-  ONEDNN_TRY(onednn_plan_reshape(plan, &request.weights, &panels, &request.weights));
   return onednn_emit_matrix(plan, kernel, &request);
+}
+
+typedef enum choice { BY_ONEDNN, BY_TILES, BY_ROWS } choice_t;
+
+// What multiplies by constant weights. With AVX-512 tiles were measured to be faster for few rows, and on
+// Intel's processors for any: they ask for weights that come from memory while they multiply.
+static choice_t choose(const onednn_product_t *product, bool is_transposed) {
+  int32_t panel = kernel_matrix_panel();
+  bool is_few = product->a.dims[0] <= ONEDNN_FEW_ROWS;
+  bool is_wide = panel == KERNEL_MATRIX_PANEL_AVX512;
+  if (is_wide && product->b.dims[1] >= panel && (is_few || kernel_is_intel())) {
+    return BY_TILES;
+  }
+  if (is_few && (is_transposed || panel == 0)) {
+    return BY_ROWS;
+  }
+  return panel == KERNEL_MATRIX_PANEL ? BY_TILES : BY_ONEDNN;
 }
 
 cleave_status_t onednn_emit_product(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
@@ -241,16 +271,10 @@ cleave_status_t onednn_emit_product(onednn_plan_t *plan, const onednn_kernel_t *
     ONEDNN_TRY(onednn_product_bias(plan, &product, &folding, &context.bias_tensor));
     context.bias = context.bias_tensor.layout;
   }
-  // With AVX2 alone, weights that the model has as [K, N] are packed below, for prompts and single rows
-  // alike.
-  int instructions = kernel_instructions(KERNEL_AVX512);
-  bool in_panels = instructions == KERNEL_AVX512 && product.b.dims[1] >= ONEDNN_PANEL;
-  bool is_few = product.a.dims[0] <= ONEDNN_FEW_ROWS && (in_panels || flip_b || instructions == KERNEL_PLAIN);
-  if (constant && type == dnnl_f32 && product.tall && is_few) {
-    return run_few_rows(plan, kernel, &product, &folding, in_panels, &context);
+  choice_t choice = constant && type == dnnl_f32 && product.tall ? choose(&product, flip_b) : BY_ONEDNN;
+  switch (choice) {
+    case BY_TILES: return run_matrix(plan, kernel, &product, &folding, &context);
+    case BY_ROWS: return run_few_rows(plan, kernel, &product, &folding, &context);
+    default: return run(plan, kernel, &product, &folding, &context);
   }
-  if (constant && type == dnnl_f32 && product.tall && kernel_matrix_runs_here()) {
-    return run_matrix(plan, kernel, &product, &folding, &context);
-  }
-  return run(plan, kernel, &product, &folding, &context);
 }

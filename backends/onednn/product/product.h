@@ -61,12 +61,12 @@ CLEAVE_MUST_USE cleave_status_t onednn_product_fold(onednn_plan_t *plan, const o
 CLEAVE_MUST_USE cleave_status_t onednn_product_bias(onednn_plan_t *plan, const onednn_product_t *product,
                                                     const onednn_folding_t *folding, onednn_tensor_t *out);
 
-/* emit_matrix.c: a product by kernels/matrix, on processors for which oneDNN has only its older code. The
- * first sum with a tensor of the result's shape, and bounds behind it, are part of the step. */
+/* emit_matrix.c: a product by kernels/matrix. The first sum with a tensor of the result's shape, and bounds
+ * behind it, are part of the step. */
 typedef struct onednn_matrix_request {
   kernel_matrix_t matrix; /* unless `narrow`: without bounds and strides of what is added and of the result */
   onednn_tensor_t source; /* rows of the matrix */
-  onednn_tensor_t weights;       /* constant: [columns, 1, depth], in any layout; or packed integers */
+  onednn_tensor_t weights;       /* constant: in panels of the matrix, or packed integers */
   const kernel_narrow_t *narrow; /* what those are, `matrix` among it; NULL: float32 weights */
   onednn_tensor_t bias;          /* if `has_bias` */
   bool has_bias;

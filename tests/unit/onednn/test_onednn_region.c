@@ -445,14 +445,16 @@ UNIT_TEST(products_of_few_rows_are_loops_that_read_the_weights_once) {
                      m, k, n, k, k, n, n, n, m, n, m, n, m, n, m, n, m, 2 * n);
       onednn_case(text, 2e-6);
       read_labels(text, labels, sizeof(labels));
-      // Weights that the model has as [K,N] are packed: with AVX2 for tiles, and with AVX-512 by oneDNN if
-      // they are narrow.
+      // Few rows are multiplied row by row if the model has the weights as [N,K], and without AVX2; others by
+      // tiles with AVX2, and with AVX-512 if there is a panel of columns.
       int instructions = kernel_instructions(KERNEL_AVX512);
-      bool is_packed = instructions == KERNEL_AVX2 || (instructions == KERNEL_AVX512 && n < 64);
+      bool is_wide = instructions == KERNEL_AVX512 && n >= 64;
       uint32_t loops = onednn_occurrences(labels, "matmul loop");
       uint32_t tiles = onednn_occurrences(labels, "matmul tiles");
-      uint32_t tiled = instructions == KERNEL_AVX2 ? 1 : 0;
-      bool is_right = m <= 4 ? loops == (is_packed ? 1 : 2) && tiles == tiled : loops == 0;
+      uint32_t by_rows = m > 4 || is_wide ? 0 : instructions == KERNEL_PLAIN ? 2 : 1;
+      bool is_tiled = instructions == KERNEL_AVX2 || (is_wide && (m <= 4 || kernel_is_intel()));
+      uint32_t tiled = is_tiled ? 2 - by_rows : 0;
+      bool is_right = loops == by_rows && tiles == tiled;
       ck_assert_msg(is_right, "%d rows: %s", m, labels);
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of rows with packed matrices against sums in double: sizes around those of tiles, blocks and parts
-// of the depth, rows with gaps, what is added, bounds, special values. Processors without AVX2, and those
-// with AVX-512, have nothing to test.
+// of the depth, rows with gaps, what is added, bounds, special values. With each panel that the processor has
+// code for; without AVX2 there is nothing to test.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,11 +23,19 @@ typedef struct operands {
   float *y;
 } operands_t;
 
-static operands_t make(int64_t rows, int64_t columns, int64_t depth, bool has_bias, bool has_sum) {
-  int64_t panels = (columns - 1) / KERNEL_MATRIX_PANEL + 1;
+/* Wide panels have a multiple of 16 elements of the depth. */
+static int64_t packed_depth(int64_t depth, int32_t panel) {
+  return panel == KERNEL_MATRIX_PANEL_AVX512 ? (depth + 15) / 16 * 16 : depth;
+}
+
+static operands_t make(int32_t panel, int64_t rows, int64_t columns, int64_t depth, bool has_bias,
+                       bool has_sum) {
+  int64_t panels = (columns - 1) / panel + 1;
+  int64_t stored = packed_depth(depth, panel);
   operands_t o = {.matrix = {.rows = rows,
                              .columns = columns,
                              .depth = depth,
+                             .panel = panel,
                              .x_stride = depth + GAP,
                              .sum_stride = columns + 2 * GAP,
                              .y_stride = columns + GAP,
@@ -35,15 +43,13 @@ static operands_t make(int64_t rows, int64_t columns, int64_t depth, bool has_bi
                              .high = INFINITY}};
   o.x = floats_case_random(rows * o.matrix.x_stride);
   o.w = floats_case_random(depth * columns);
-  o.packed = floats_case_random(panels * depth * KERNEL_MATRIX_PANEL);
+  o.packed = floats_case_random(panels * stored * panel);
   o.bias = floats_case_random(columns);
   o.sum = floats_case_random(rows * o.matrix.sum_stride);
   o.y = floats_case_random(rows * o.matrix.y_stride);
   for (int64_t k = 0; k < depth; k++) {
-    for (int64_t n = 0; n < panels * KERNEL_MATRIX_PANEL; n++) {
-      int64_t panel = n / KERNEL_MATRIX_PANEL;
-      o.packed[(panel * depth + k) * KERNEL_MATRIX_PANEL + n % KERNEL_MATRIX_PANEL] =
-          n < columns ? o.w[k * columns + n] : 0.0F;
+    for (int64_t n = 0; n < panels * panel; n++) {
+      o.packed[(n / panel * stored + k) * panel + n % panel] = n < columns ? o.w[k * columns + n] : 0.0F;
     }
   }
   o.data = (kernel_matrix_data_t){.x = o.x,
@@ -98,35 +104,51 @@ static void run_and_expect(operands_t *o) {
   free(before);
 }
 
-static const char *lacks_avx2_alone(void) {
-  return kernel_matrix_runs_here() ? NULL : "the kernel is for AVX2 without AVX-512";
+static const char *lacks_avx2(void) {
+  return kernel_matrix_panel() > 0 ? NULL : "the kernel is for AVX2 and AVX-512";
 }
 
-UNIT_TEST_UNLESS(multiplies_matrices_of_any_size, lacks_avx2_alone) {
-  static const int64_t ROWS[] = {1, 5, 6, 7, 12, 85, 100, 400};
-  static const int64_t COLUMNS[] = {1, 8, 15, 16, 17, 48};
+/* Calls `check` with every panel that this processor has code for. */
+static void for_each_panel(void (*check)(int32_t panel)) {
+  for (int32_t panel = KERNEL_MATRIX_PANEL; panel <= kernel_matrix_panel();
+       panel += KERNEL_MATRIX_PANEL_AVX512 - KERNEL_MATRIX_PANEL) {
+    check(panel);
+  }
+}
+
+static void check_sizes(int32_t panel) {
+  static const int64_t ROWS[] = {1, 5, 6, 7, 12, 85, 100, 400, 1000};
+  static const int64_t COLUMNS[] = {1, 8, 15, 16, 17, 48, 64, 100, 130};
   static const int64_t DEPTHS[] = {1, 3, 64, 768, 769, 1600};
   for (size_t r = 0; r < sizeof ROWS / sizeof ROWS[0]; r++) {
     for (size_t c = 0; c < sizeof COLUMNS / sizeof COLUMNS[0]; c++) {
       size_t d = (r + c) % (sizeof DEPTHS / sizeof DEPTHS[0]);
-      operands_t o = make(ROWS[r], COLUMNS[c], DEPTHS[d], r % 2 == 0, c % 2 == 0);
+      operands_t o = make(panel, ROWS[r], COLUMNS[c], DEPTHS[d], r % 2 == 0, c % 2 == 0);
       run_and_expect(&o);
       release(&o);
     }
   }
 }
 
-UNIT_TEST_UNLESS(keeps_results_within_bounds, lacks_avx2_alone) {
-  operands_t o = make(20, 33, 900, true, true);
+UNIT_TEST_UNLESS(multiplies_matrices_of_any_size, lacks_avx2) {
+  for_each_panel(check_sizes);
+}
+
+static void check_bounds(int32_t panel) {
+  operands_t o = make(panel, 20, 33, 900, true, true);
   o.matrix.low = -1.5F;
   o.matrix.high = 2.0F;
   run_and_expect(&o);
   release(&o);
 }
 
+UNIT_TEST_UNLESS(keeps_results_within_bounds, lacks_avx2) {
+  for_each_panel(check_bounds);
+}
+
 /* A NaN stays one through bounds, infinities become the bounds. */
-UNIT_TEST_UNLESS(keeps_special_values, lacks_avx2_alone) {
-  operands_t o = make(8, 16, 10, false, false);
+static void check_special_values(int32_t panel) {
+  operands_t o = make(panel, 8, 16, 10, false, false);
   o.matrix.low = 0.0F;
   o.matrix.high = 6.0F;
   o.x[0] = NAN;
@@ -143,11 +165,16 @@ UNIT_TEST_UNLESS(keeps_special_values, lacks_avx2_alone) {
   release(&o);
 }
 
-UNIT_TEST_UNLESS(adds_to_what_is_there, lacks_avx2_alone) {
-  operands_t o = make(9, 20, 800, true, true);
-  operands_t other = make(9, 20, 800, true, true);
+UNIT_TEST_UNLESS(keeps_special_values, lacks_avx2) {
+  for_each_panel(check_special_values);
+}
+
+static void check_sum_in_place(int32_t panel) {
+  operands_t o = make(panel, 9, 20, 800, true, true);
+  operands_t other = make(panel, 9, 20, 800, true, true);
+  size_t packed = (size_t)((20 - 1) / panel + 1) * 800 * (size_t)panel * sizeof(float);
   memcpy(other.x, o.x, (size_t)(9 * o.matrix.x_stride) * sizeof(float));
-  memcpy(other.packed, o.packed, (size_t)(2 * 800 * KERNEL_MATRIX_PANEL) * sizeof(float));
+  memcpy(other.packed, o.packed, packed);
   memcpy(other.bias, o.bias, 20 * sizeof(float));
   for (int64_t i = 0; i < 9; i++) {
     memcpy(other.y + i * other.matrix.y_stride, o.sum + i * o.matrix.sum_stride, 20 * sizeof(float));
@@ -163,18 +190,22 @@ UNIT_TEST_UNLESS(adds_to_what_is_there, lacks_avx2_alone) {
   release(&other);
 }
 
+UNIT_TEST_UNLESS(adds_to_what_is_there, lacks_avx2) {
+  for_each_panel(check_sum_in_place);
+}
+
 /* However units are dealt out. */
-UNIT_TEST_UNLESS(gives_the_same_bits_in_any_parts, lacks_avx2_alone) {
-  operands_t o = make(500, 70, 800, true, false);
-  size_t bytes = (size_t)(500 * o.matrix.y_stride) * sizeof(float);
+static void check_parts(int32_t panel) {
+  operands_t o = make(panel, 700, 210, 800, true, false);
+  size_t bytes = (size_t)(700 * o.matrix.y_stride) * sizeof(float);
   int64_t units = kernel_matrix_units(&o.matrix);
   float *whole = malloc(bytes);
   ck_assert_ptr_nonnull(whole);
-  ck_assert_int_gt(units, 20);
+  ck_assert_int_ge(units, 12);
   kernel_matrix_run(&o.matrix, &o.data, 0, units);
   memcpy(whole, o.y, bytes);
   for (int64_t part = 1; part <= 7; part++) {
-    for (int64_t k = 0; k < 500 * o.matrix.y_stride; k++) {
+    for (int64_t k = 0; k < 700 * o.matrix.y_stride; k++) {
       o.y[k] = k % o.matrix.y_stride < o.matrix.columns ? 0.0F : o.y[k];
     }
     for (int64_t begin = 0; begin < units; begin += part) {
@@ -184,6 +215,10 @@ UNIT_TEST_UNLESS(gives_the_same_bits_in_any_parts, lacks_avx2_alone) {
   }
   free(whole);
   release(&o);
+}
+
+UNIT_TEST_UNLESS(gives_the_same_bits_in_any_parts, lacks_avx2) {
+  for_each_panel(check_parts);
 }
 
 UNIT_SUITE("kernels_matrix")

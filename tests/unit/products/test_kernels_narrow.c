@@ -61,6 +61,7 @@ static operands_t make(const form_t *form) {
   operands_t o = {.narrow = {.matrix = {.rows = form->rows,
                                         .columns = form->columns,
                                         .depth = form->depth,
+                                        .panel = KERNEL_MATRIX_PANEL,
                                         .x_stride = form->depth + GAP,
                                         .sum_stride = form->columns + 2 * GAP,
                                         .y_stride = form->columns + GAP,
