@@ -39,10 +39,10 @@ static int64_t count_panels(const kernel_matrix_t *matrix) {
   return quotient_up(matrix->columns, matrix->panel);
 }
 
-/* Blocks have about as many rows, and part of a block about 64 Ki elements of x with AVX2, and 192 Ki with
+/* Blocks have about as many rows, and part of a block about 64 Ki elements of x with AVX2, and 128 Ki with
  * AVX-512, whose processors have larger caches. */
 int64_t kernel_matrix_block_rows(const kernel_matrix_t *matrix) {
-  int64_t elements = is_wide(matrix) ? 196608 : 65536;
+  int64_t elements = is_wide(matrix) ? 131072 : 65536;
   int64_t most = least(elements / least(matrix->depth, MATRIX_DEPTH), is_wide(matrix) ? 1536 : 384);
   int64_t rows = quotient_up(matrix->rows, quotient_up(matrix->rows, most));
   return quotient_up(rows, MATRIX_ROWS) * MATRIX_ROWS;
@@ -75,7 +75,8 @@ static kernel_matrix_part_t part_at(const kernel_matrix_t *matrix, const kernel_
 void kernel_matrix_block(const kernel_matrix_t *matrix, const kernel_matrix_data_t *data, int64_t begin,
                          int64_t end, int64_t first, int64_t last) {
   bool is_one_tile = end - begin <= MATRIX_ROWS;
-  bool is_fetched = kernel_gains_by_fetching();
+  // A single row takes the time of its weights, which come as one stream that processors foresee.
+  bool is_fetched = end - begin > 1 && kernel_gains_by_fetching();
   int64_t count = quotient_up(matrix->depth, MATRIX_DEPTH) * (last - first);
   kernel_matrix_part_t part = part_at(matrix, data, is_one_tile, first, last, 0);
   for (int64_t index = 1; index <= count; index++) {

@@ -15,8 +15,8 @@
 /* Columns of a panel of weights, for AVX2 and for AVX-512. The latter are oneDNN's panels (BA16a64b). */
 enum { KERNEL_MATRIX_PANEL = 16, KERNEL_MATRIX_PANEL_AVX512 = 64 };
 
-/* y[i, n] = min(max(bias[n] + sum[i, n] + sum over k of x[i, k] w[k, n], low), high). Sizes are at least 1.
- */
+/* y[i, n] = min(max(bias[n] + sum[i, n] + sum over k of x[i, k] w[k, n], low), high), or a function of it.
+ * Sizes are at least 1. */
 typedef struct kernel_matrix {
   int64_t rows;
   int64_t columns;
@@ -27,6 +27,10 @@ typedef struct kernel_matrix {
   int64_t y_stride;
   float low; /* -INFINITY and INFINITY: no bounds; a NaN stays */
   float high;
+  /* What results go through, one of kernel_loops_t's unary loops for float32, and its numbers; or NULL. */
+  void (*then)(void *out, const void *x, int64_t count, double alpha, double beta);
+  double alpha;
+  double beta;
 } kernel_matrix_t;
 
 typedef struct kernel_matrix_data {

@@ -185,7 +185,11 @@ TILE_INLINE void multiply(const kernel_narrow_t *narrow, const kernel_narrow_dat
       out[r][1] += more[1];
     }
     const vector_t result[2] = {bounded(out[r][0], low, high), bounded(out[r][1], low, high)};
-    store_row(data->y + r * matrix->y_stride + panel->column, width, result, 2);
+    float *y = data->y + r * matrix->y_stride + panel->column;
+    store_row(y, width, result, 2);
+    if (matrix->then != NULL) {
+      matrix->then(y, y, width, matrix->alpha, matrix->beta);
+    }
   }
 }
 

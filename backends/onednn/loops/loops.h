@@ -7,6 +7,7 @@
 #ifndef ONEDNN_LOOPS_H
 #define ONEDNN_LOOPS_H
 
+#include "kernels/loops/loops.h"
 #include "kernels/matrix/narrow.h"
 #include "onednn/analysis/analysis.h"
 #include "onednn/units/windows.h"
@@ -51,6 +52,9 @@ static inline void onednn_loop_release(const onednn_loop_t *loop) {
 /* data: source, result, in any layout without gaps; dims[0]: how many elements. The result may be the source.
  */
 bool onednn_loop_eltwise(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
+
+/* The elementwise function as an operator of kernels/, with oneDNN's alpha; KERNEL_OP_COUNT: it is none. */
+kernel_op_t onednn_loop_operator(dnnl_alg_kind_t algorithm, float alpha);
 
 /* onednn_loop_eltwise for Swish alone, x / (1 + exp(-alpha x)) with a finite alpha; raises the flag "invalid"
  * only if a result is a NaN that no element was. */

@@ -7,9 +7,8 @@
 
 enum { GRAIN = 8192, BLOCK = 2048 };
 
-// The functions that are one operator there; alpha is that of oneDNN.
-static kernel_op_t operator_of(const onednn_loop_t *loop) {
-  switch ((int)loop->algorithm) {
+kernel_op_t onednn_loop_operator(dnnl_alg_kind_t algorithm, float alpha) {
+  switch ((int)algorithm) {
     case dnnl_eltwise_abs: return KERNEL_Abs;
     case dnnl_eltwise_elu: return KERNEL_Elu;
     case dnnl_eltwise_exp: return KERNEL_Exp;
@@ -18,7 +17,7 @@ static kernel_op_t operator_of(const onednn_loop_t *loop) {
     case dnnl_eltwise_hardswish: return KERNEL_HardSwish;
     case dnnl_eltwise_logistic: return KERNEL_Sigmoid;
     case dnnl_eltwise_mish: return KERNEL_Mish;
-    case dnnl_eltwise_relu: return loop->alpha == 0.0F ? KERNEL_Relu : KERNEL_LeakyRelu;
+    case dnnl_eltwise_relu: return alpha == 0.0F ? KERNEL_Relu : KERNEL_LeakyRelu;
     case dnnl_eltwise_round: return KERNEL_Round;
     case dnnl_eltwise_soft_relu: return KERNEL_Softplus;
     case dnnl_eltwise_sqrt: return KERNEL_Sqrt;
@@ -35,7 +34,7 @@ static void with_number(kernel_op_t op, const float *x, float number, float *y, 
 
 static void apply(const onednn_loop_t *loop, const float *x, float *y, int64_t count) {
   const kernel_loops_t *loops = kernel_loops_choose(2);
-  kernel_op_t op = operator_of(loop);
+  kernel_op_t op = onednn_loop_operator(loop->algorithm, loop->alpha);
   if (op != KERNEL_OP_COUNT) {
     loops->unary[op][CLEAVE_DTYPE_F32](y, x, count, (double)loop->alpha, (double)loop->beta);
     return;

@@ -39,6 +39,26 @@ static bool take_bounds(const onednn_post_t *post, kernel_matrix_t *matrix) {
   return true;
 }
 
+/* Functions for which oneDNN takes longer than our loops while a result is in the first cache. */
+static bool take_function(const onednn_post_t *post, kernel_matrix_t *matrix) {
+  if (post->kind != ONEDNN_POST_ELTWISE) {
+    return false;
+  }
+  kernel_op_t op = onednn_loop_operator(post->algorithm, post->alpha);
+  switch ((int)op) {
+    case KERNEL_GeluErf:
+    case KERNEL_HardSwish:
+    case KERNEL_LeakyRelu:
+    case KERNEL_Sigmoid:
+    case KERNEL_Swish: break;
+    default: return false;
+  }
+  matrix->then = kernel_loops_choose(2)->unary[op][CLEAVE_DTYPE_F32];
+  matrix->alpha = (double)post->alpha;
+  matrix->beta = (double)post->beta;
+  return true;
+}
+
 cleave_status_t onednn_emit_matrix(onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                    const onednn_matrix_request_t *request) {
   onednn_matrix_loop_t *context = kernel_arena_allocate(plan->arena, 1, sizeof(*context));
@@ -73,7 +93,8 @@ cleave_status_t onednn_emit_matrix(onednn_plan_t *plan, const onednn_kernel_t *k
                         onednn_round_up((size_t)kernel_narrow_sum_count(&context->narrow) * sizeof(float)),
                         &arguments[count++].tensor);
   }
-  if (taken < request->post_count && take_bounds(&request->posts[taken], matrix)) {
+  if (taken < request->post_count &&
+      (take_bounds(&request->posts[taken], matrix) || take_function(&request->posts[taken], matrix))) {
     taken++;
   }
   bool is_whole = taken == request->post_count;
