@@ -460,6 +460,28 @@ UNIT_TEST(products_of_few_rows_are_loops_that_read_the_weights_once) {
   }
 }
 
+// A bias, a sum and a function behind a product are part of its step, whatever multiplies.
+UNIT_TEST(functions_behind_products_take_no_step_of_their_own) {
+  static const char *const FUNCTIONS[] = {"Relu(s)",    "Gelu(s)",      "LeakyRelu(s) alpha=0.2",
+                                          "Sigmoid(s)", "HardSwish(s)", "Clip(s, low, high)"};
+  static const int ROWS[] = {1, 4, 9, 130};
+  for (size_t m = 0; m < sizeof(ROWS) / sizeof(ROWS[0]); m++) {
+    for (size_t f = 0; f < sizeof(FUNCTIONS) / sizeof(FUNCTIONS[0]); f++) {
+      char text[512];
+      char labels[4096];
+      (void)snprintf(text, sizeof(text),
+                     "x [%d,800] = input\nr [%d,150] = input\nw [800,150] = random\nb [150] = random\n"
+                     "low [] = -1\nhigh [] = 2\n{\n"
+                     "g [%d,150] = Gemm(x, w, b)\ns [%d,150] = Add(g, r)\ny [%d,150] = %s\n}\n",
+                     ROWS[m], ROWS[m], ROWS[m], ROWS[m], ROWS[m], FUNCTIONS[f]);
+      onednn_case(text, 2e-5);
+      read_labels(text, labels, sizeof(labels));
+      ck_assert_msg(onednn_occurrences(labels, "matmul") == 1 && onednn_occurrences(labels, "eltwise") == 0,
+                    "%d rows, %s: %s", ROWS[m], FUNCTIONS[f], labels);
+    }
+  }
+}
+
 // What is not constant may be transposed or cut out: oneDNN's products take it.
 UNIT_TEST(products_of_few_rows_with_what_is_no_constant_are_right) {
   onednn_case("x [2,40] = input\nw [24,40] = input\ng [2,24] = Gemm(x, w) transB=1\n", 2e-6);

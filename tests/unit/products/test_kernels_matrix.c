@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "floats_case.h"
+#include "kernels/instructions.h"
+#include "kernels/loops/loops.h"
 #include "kernels/matrix/matrix.h"
 #include "unit.h"
 
@@ -144,6 +146,35 @@ static void check_bounds(int32_t panel) {
 
 UNIT_TEST_UNLESS(keeps_results_within_bounds, lacks_avx2) {
   for_each_panel(check_bounds);
+}
+
+/* Each result goes through a function once, however many parts the depth has. */
+static void check_function(int32_t panel) {
+  kernel_unary_t gate = kernel_loops_choose(KERNEL_AVX512)->unary[KERNEL_Swish][CLEAVE_DTYPE_F32];
+  static const int64_t ROWS[] = {1, 4, 20};
+  for (size_t r = 0; r < sizeof ROWS / sizeof ROWS[0]; r++) {
+    operands_t o = make(panel, ROWS[r], 77, 900, true, true);
+    operands_t plain = o;
+    int64_t count = ROWS[r] * o.matrix.y_stride;
+    plain.y = floats_case_random(count);
+    plain.data.y = plain.y;
+    memcpy(plain.y, o.y, (size_t)count * sizeof(float));
+    o.matrix.then = gate;
+    o.matrix.alpha = 0.5;
+    kernel_matrix_run(&o.matrix, &o.data, 0, kernel_matrix_units(&o.matrix));
+    kernel_matrix_run(&plain.matrix, &plain.data, 0, kernel_matrix_units(&plain.matrix));
+    for (int64_t k = 0; k < ROWS[r]; k++) {
+      float *y = plain.y + k * plain.matrix.y_stride;
+      gate(y, y, 77, 0.5, 0);
+    }
+    ck_assert_mem_eq(o.y, plain.y, (size_t)count * sizeof(float));
+    free(plain.y);
+    release(&o);
+  }
+}
+
+UNIT_TEST_UNLESS(applies_a_function_to_results, lacks_avx2) {
+  for_each_panel(check_function);
 }
 
 /* A NaN stays one through bounds, infinities become the bounds. */
