@@ -69,7 +69,17 @@ static kernel_matrix_part_t part_at(const kernel_matrix_t *matrix, const kernel_
   int64_t from = (is_one_tile ? index % parts : index / panels) * MATRIX_DEPTH;
   return (kernel_matrix_part_t){.column = panel * matrix->panel,
                                 .from = from,
+                                .depth = least(matrix->depth - from, MATRIX_DEPTH),
                                 .weights = data->weights + panel * panel_size(matrix) + from * matrix->panel};
+}
+
+void kernel_matrix_part(const kernel_matrix_t *matrix, const kernel_matrix_data_t *data,
+                        const kernel_matrix_part_t *part, int64_t begin, int64_t end) {
+  if (is_wide(matrix)) {
+    kernel_matrix_part_avx512(matrix, data, part, begin, end);
+  } else {
+    kernel_matrix_part_avx2(matrix, data, part, begin, end);
+  }
 }
 
 void kernel_matrix_block(const kernel_matrix_t *matrix, const kernel_matrix_data_t *data, int64_t begin,
@@ -84,13 +94,9 @@ void kernel_matrix_block(const kernel_matrix_t *matrix, const kernel_matrix_data
     if (index < count) {
       next = part_at(matrix, data, is_one_tile, first, last, index);
       part.ahead = next.weights;
-      part.lines = is_fetched ? least(matrix->depth - next.from, MATRIX_DEPTH) * matrix->panel / LINE : 0;
+      part.lines = is_fetched ? next.depth * matrix->panel / LINE : 0;
     }
-    if (is_wide(matrix)) {
-      kernel_matrix_part_avx512(matrix, data, &part, begin, end);
-    } else {
-      kernel_matrix_part_avx2(matrix, data, &part, begin, end);
-    }
+    kernel_matrix_part(matrix, data, &part, begin, end);
     part = next;
   }
 }

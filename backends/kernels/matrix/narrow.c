@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The packed form: words of all panels, then scales, then zero points, so that each is read from front to
-// back. A unit of few rows is a panel; of many rows, a panel over a block of rows, as in matrix.c.
+// back. A unit of few rows is a panel; of many rows, that of matrix.c.
 #include "kernels/matrix/narrow.h"
 
 #include <string.h>
@@ -257,21 +257,30 @@ int64_t kernel_narrow_grain(const kernel_narrow_t *narrow) {
   return is_few(narrow) ? GRAIN / (narrow->matrix.depth * PANEL) + 1 : kernel_matrix_grain(&narrow->matrix);
 }
 
-/* A panel over a block of rows, a part of the depth at a time. */
+/* As many panels as matrix.c has in one, over a block of rows, a part of the depth at a time. */
 static void run_unit(const kernel_narrow_t *narrow, const kernel_narrow_data_t *data, int64_t unit) {
+  enum { NUMBERS = 12288 /* of a part */ };
   const kernel_matrix_t *matrix = &narrow->matrix;
   const kernel_matrix_data_t numbers = {.x = data->x, .bias = data->bias, .sum = data->sum, .y = data->y};
-  int64_t panels = sizes_of(narrow).panels;
+  int64_t most = NUMBERS / matrix->panel;
+  int64_t units = (matrix->columns - 1) / matrix->panel + 1;
   int64_t rows = kernel_matrix_block_rows(matrix);
-  int64_t begin = unit / panels * rows;
+  int64_t begin = unit / units * rows;
   int64_t end = begin + rows < matrix->rows ? begin + rows : matrix->rows;
-  kernel_narrow_panel_t panel = panel_at(narrow, data->packed, unit % panels);
-  float weights[MATRIX_DEPTH * PANEL];
-  for (int64_t from = 0; from < matrix->depth; from += MATRIX_DEPTH) {
-    int64_t to = from + MATRIX_DEPTH < matrix->depth ? from + MATRIX_DEPTH : matrix->depth;
-    const kernel_matrix_part_t part = {.column = panel.column, .from = from, .weights = weights};
-    kernel_narrow_expand(narrow, &panel, from, to, weights);
-    kernel_matrix_part_avx2(matrix, &numbers, &part, begin, end);
+  int64_t column = unit % units * matrix->panel;
+  int64_t first = column / PANEL;
+  int64_t last = (unit % units + 1) * matrix->panel / PANEL;
+  last = last < sizes_of(narrow).panels ? last : sizes_of(narrow).panels;
+  float weights[NUMBERS];
+  for (int64_t from = 0; from < matrix->depth; from += most) {
+    int64_t to = from + most < matrix->depth ? from + most : matrix->depth;
+    const kernel_matrix_part_t part = {
+        .column = column, .from = from, .depth = to - from, .weights = weights};
+    for (int64_t k = first; k < last; k++) {
+      kernel_narrow_panel_t panel = panel_at(narrow, data->packed, k);
+      kernel_narrow_expand(narrow, &panel, from, to, weights + (k - first) * PANEL, matrix->panel);
+    }
+    kernel_matrix_part(matrix, &numbers, &part, begin, end);
   }
 }
 

@@ -3,7 +3,8 @@
  * Products of rows with a matrix of narrow numbers: integers of 8 or 4 bits, which stand for (integer - zero
  * point) times the scale of their column and block of the depth (ONNX DequantizeLinear-21 with `axis` along
  * the depth), float16, or bfloat16. For few rows the time is that of reading the matrix once; for many,
- * panels of it become float32 that stays in a cache. float32 sums, for AVX2, also on processors with AVX-512.
+ * panels of it become float32 that stays in a cache, and tiles.inc multiplies. float32 sums, for AVX2 and
+ * AVX-512; few rows are multiplied with AVX2 on both.
  *
  * Sums are in an order that depth, block and rows decide: results are the same on any number of threads.
  */
@@ -21,7 +22,7 @@ typedef enum kernel_narrow_kind {
 } kernel_narrow_kind_t;
 
 typedef struct kernel_narrow {
-  kernel_matrix_t matrix;
+  kernel_matrix_t matrix; /* its `panel`: which tiles multiply many rows; the packed form is one */
   kernel_narrow_kind_t kind;
   int64_t block; /* elements of the depth with one scale: a multiple of 8, or the depth; floats: the depth */
   int32_t bits;  /* 8 or 4; floats: 16, and the next two are not used */

@@ -220,7 +220,7 @@ void kernel_narrow_few(const kernel_narrow_t *narrow, const kernel_narrow_data_t
 /* Exactly the numbers of DequantizeLinear: fractions, zeros and their differences are exact, so one product
  * rounds. */
 TILE_INLINE void expand(const kernel_narrow_t *narrow, const kernel_narrow_panel_t *panel, int64_t from,
-                        int64_t end, float *out, const int bits) {
+                        int64_t end, float *out, int64_t stride, const int bits) {
   const int per_word = 32 / bits;
   for (int64_t k = from; k < end;) {
     int64_t block = k / narrow->block;
@@ -238,7 +238,7 @@ TILE_INLINE void expand(const kernel_narrow_t *narrow, const kernel_narrow_panel
             vector_t integer =
                 (fraction(load_words(words + half * HALF), j, bits) - zeros[half]) * all((float)(1 << bits));
             vector_t number = integer * load(scales + half * HALF);
-            memcpy(out + (k + j - from) * PANEL + half * HALF, &number, sizeof(number));
+            memcpy(out + (k + j - from) * stride + half * HALF, &number, sizeof(number));
           }
         }
       }
@@ -248,24 +248,26 @@ TILE_INLINE void expand(const kernel_narrow_t *narrow, const kernel_narrow_panel
 }
 
 TILE_INLINE void expand_floats(const kernel_narrow_panel_t *panel, int64_t from, int64_t end, float *out,
-                               const bool is_brain) {
+                               int64_t stride, const bool is_brain) {
   const uint16_t *weights = (const uint16_t *)panel->words;
-  for (int64_t at = from * PANEL; at < end * PANEL; at += HALF) {
-    vector_t number = widened(weights + at, is_brain) * load(panel->scales + at % PANEL);
-    store(out + at - from * PANEL, number);
+  for (int64_t k = from; k < end; k++, out += stride) {
+#pragma GCC unroll 2
+    for (int half = 0; half < PANEL; half += HALF) {
+      store(out + half, widened(weights + k * PANEL + half, is_brain) * load(panel->scales + half));
+    }
   }
 }
 
 void kernel_narrow_expand(const kernel_narrow_t *narrow, const kernel_narrow_panel_t *panel, int64_t from,
-                          int64_t end, float *out) {
+                          int64_t end, float *out, int64_t stride) {
   switch (narrow->kind) {
-    case KERNEL_NARROW_FLOAT16: expand_floats(panel, from, end, out, false); break;
-    case KERNEL_NARROW_BFLOAT16: expand_floats(panel, from, end, out, true); break;
+    case KERNEL_NARROW_FLOAT16: expand_floats(panel, from, end, out, stride, false); break;
+    case KERNEL_NARROW_BFLOAT16: expand_floats(panel, from, end, out, stride, true); break;
     default:
       if (narrow->bits == 4) {
-        expand(narrow, panel, from, end, out, 4);
+        expand(narrow, panel, from, end, out, stride, 4);
       } else {
-        expand(narrow, panel, from, end, out, 8);
+        expand(narrow, panel, from, end, out, stride, 8);
       }
   }
 }

@@ -21,9 +21,9 @@ enum { NARROW_ROWS = 4 };
 void kernel_narrow_few(const kernel_narrow_t *narrow, const kernel_narrow_data_t *data,
                        const kernel_narrow_panel_t *panel);
 
-/* The numbers that elements `from` to `end` of the depth stand for, [end - from, 16]; `from` is a multiple
- * of 8. */
+/* The numbers that elements `from` to `end` of the depth stand for, [end - from, 16], rows `stride` apart;
+ * `from` is a multiple of 8. */
 void kernel_narrow_expand(const kernel_narrow_t *narrow, const kernel_narrow_panel_t *panel, int64_t from,
-                          int64_t end, float *out);
+                          int64_t end, float *out, int64_t stride);
 
 #endif /* CLEAVE_KERNELS_NARROW_TILES_H */

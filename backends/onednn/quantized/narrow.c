@@ -229,7 +229,7 @@ static cleave_status_t emit(onednn_plan_t *plan, const onednn_kernel_t *kernel, 
   packing->narrow.matrix = (kernel_matrix_t){.rows = product.a.dims[0],
                                              .columns = product.b.dims[1],
                                              .depth = product.a.dims[1],
-                                             .panel = KERNEL_MATRIX_PANEL,
+                                             .panel = kernel_matrix_panel(),
                                              .x_stride = product.a.dims[1]};
   onednn_matrix_request_t request = {.narrow = &packing->narrow,
                                      .has_bias = folding.shifted,

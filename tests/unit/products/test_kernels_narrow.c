@@ -61,7 +61,7 @@ static operands_t make(const form_t *form) {
   operands_t o = {.narrow = {.matrix = {.rows = form->rows,
                                         .columns = form->columns,
                                         .depth = form->depth,
-                                        .panel = KERNEL_MATRIX_PANEL,
+                                        .panel = kernel_matrix_panel(),
                                         .x_stride = form->depth + GAP,
                                         .sum_stride = form->columns + 2 * GAP,
                                         .y_stride = form->columns + GAP,
@@ -387,7 +387,7 @@ UNIT_TEST_UNLESS(gives_the_same_bits_in_any_parts, lacks_avx2) {
     int64_t units = kernel_narrow_units(&o.narrow);
     float *whole = malloc(bytes);
     ck_assert_ptr_nonnull(whole);
-    ck_assert_int_gt(units, 12);
+    ck_assert_int_ge(units, 12);
     kernel_narrow_run(&o.narrow, &o.data, 0, units);
     memcpy(whole, o.y, bytes);
     for (int64_t part = 1; part <= 5; part++) {
