@@ -259,7 +259,7 @@ int64_t kernel_narrow_grain(const kernel_narrow_t *narrow) {
 
 /* As many panels as matrix.c has in one, over a block of rows, a part of the depth at a time. */
 static void run_unit(const kernel_narrow_t *narrow, const kernel_narrow_data_t *data, int64_t unit) {
-  enum { NUMBERS = 12288 /* of a part */ };
+  enum { NUMBERS = 24576 /* of a part */ };
   const kernel_matrix_t *matrix = &narrow->matrix;
   const kernel_matrix_data_t numbers = {.x = data->x, .bias = data->bias, .sum = data->sum, .y = data->y};
   int64_t most = NUMBERS / matrix->panel;
