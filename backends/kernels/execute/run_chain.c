@@ -12,8 +12,9 @@ typedef struct builder {
   const kernel_chain_loops_t *loops;
   kernel_link_t *links;
   uint32_t count;
-  bool has_rows;  /* a link takes a value per row, or one row for all */
-  int64_t *moves; /* per value: bytes from row to row, for links that are made once; otherwise NULL */
+  kernel_chain_run_t run; /* what goes through them */
+  bool has_rows;          /* a link takes a value per row, or one row for all */
+  int64_t *moves;         /* per value: bytes from row to row, for links that are made once; otherwise NULL */
   bool has_failed;
 } builder_t;
 
@@ -203,10 +204,26 @@ static void add_fetch(builder_t *builder, kernel_link_function_t function, const
   add_link(builder, function, (operand_t){.data = data, .row_step = row_step, .is_tile = true});
 }
 
+/* The loop that goes through the links so far, of all their operators at once; or NULL. */
+static const kernel_whole_chain_t *find_whole(const builder_t *builder) {
+  for (uint32_t k = 0; k < KERNEL_WHOLE_CHAINS; k++) {
+    const kernel_whole_chain_t *chain = &builder->loops->whole[k];
+    uint32_t n = 0;
+    while (n < builder->count && n < KERNEL_WHOLE_LINKS && builder->links[n].run == chain->links[n]) {
+      n++;
+    }
+    if (n == builder->count && (n == KERNEL_WHOLE_LINKS || chain->links[n] == NULL)) {
+      return chain;
+    }
+  }
+  return NULL;
+}
+
 /* In large spaces a tile is computed while the next one comes from memory: its inputs are fetched. If it is
  * rows, memory for its results is claimed, too, unless they go past the caches. On Zen 5 what has no rows
  * took 1.7 to 2.7 times as long as a copy without that, and takes 0.9 to 1.2. The prefetchers of Zen 4
- * foresee all of it: there it took 1.1 to 1.5 times as long with it, and a softmax 1.05 to 1.2 times. */
+ * foresee all of it: there it took 1.1 to 1.5 times as long with it, and a softmax 1.05 to 1.2 times. So do
+ * all if one loop takes long for an element. */
 static void add_fetches(builder_t *builder, const kernel_step_t *first) {
   kernel_worker_t *worker = builder->worker;
   const kernel_space_t *space = worker->space;
@@ -238,29 +255,9 @@ static void add_fetches(builder_t *builder, const kernel_step_t *first) {
   }
 }
 
-/* Are these all the links? */
-static bool is_whole(const kernel_chain_loops_t *loops, const kernel_whole_chain_t *chain,
-                     const kernel_link_t *links) {
-  uint32_t k = 0;
-  while (k < KERNEL_WHOLE_LINKS && chain->links[k] != NULL && links[k].run == chain->links[k]) {
-    k++;
-  }
-  return links[k].run == loops->end && (k == KERNEL_WHOLE_LINKS || chain->links[k] == NULL);
-}
-
-/* The loop that goes through these links. */
-static kernel_chain_run_t find_run(const kernel_chain_loops_t *loops, const kernel_link_t *links) {
-  for (uint32_t k = 0; k < KERNEL_WHOLE_CHAINS; k++) {
-    if (is_whole(loops, &loops->whole[k], links)) {
-      return loops->whole[k].run;
-    }
-  }
-  return loops->run;
-}
-
 static void run_links(builder_t *builder) {
   const kernel_worker_t *worker = builder->worker;
-  kernel_chain_run_t run = find_run(builder->loops, builder->links);
+  kernel_chain_run_t run = builder->run;
   if (!builder->has_rows) {
     run(builder->links, worker->count);
     return;
@@ -297,7 +294,12 @@ static void build(builder_t *builder, const kernel_step_t *first, const kernel_s
     add_result(builder, &own);
     before = own.value;
   }
-  add_fetches(builder, first);
+  uint32_t count = builder->count;
+  const kernel_whole_chain_t *whole = find_whole(builder);
+  if (whole == NULL || !whole->is_foreseen) {
+    add_fetches(builder, first);
+  }
+  builder->run = whole != NULL && builder->count == count ? whole->run : builder->loops->run;
   add_link(builder, builder->loops->end, (operand_t){0});
 }
 
@@ -342,6 +344,6 @@ bool kernel_worker_make_chain(kernel_worker_t *worker, const kernel_step_t *firs
   builder_t builder = {.worker = worker, .loops = worker->plan->loops->chain, .links = links, .moves = moves};
   build(&builder, first, first + first->chain, false);
   *out_count = builder.count;
-  *out_run = find_run(builder.loops, links);
+  *out_run = builder.run;
   return !builder.has_failed;
 }

@@ -44,6 +44,7 @@ typedef void (*kernel_chain_run_t)(const kernel_link_t *links, int64_t count);
 typedef struct kernel_whole_chain {
   kernel_link_function_t links[KERNEL_WHOLE_LINKS];
   kernel_chain_run_t run;
+  bool is_foreseen; /* it takes so long that processors fetch what it reads by themselves */
 } kernel_whole_chain_t;
 
 typedef struct kernel_chain_loops {
