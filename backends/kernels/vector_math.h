@@ -106,8 +106,8 @@ static inline float cpu_exp_decay(float x) {
   return is_zero ? 0.0f : y;
 }
 
-/* exp(x) - 1. Below -20 that is -1; exp would give denormals further on, with which Intel's processors take ten
- * times as long, also for numbers that a compiler computes and does not use. */
+/* exp(x) - 1. Below -20 that is -1; exp would give denormals further on, with which Intel's processors take
+ * ten times as long, also for numbers that a compiler computes and does not use. */
 static inline float cpu_expm1f(float x) {
   float small = cpu_fmaf(cpu_exp_tail(x), x * x, x);
   float clamped = x > 90.0f ? 90.0f : x;
