@@ -10,7 +10,6 @@
 #define CLEAVE_KERNELS_VECTOR_MATH_H
 
 #include <math.h>
-#include <stdbool.h>
 
 #include "convert.h"
 
@@ -66,7 +65,7 @@ static inline float cpu_exp_tail(float r) {
   return cpu_fmaf(p, r, 5.0000001201e-1f);
 }
 
-/* exp(x + rest) for x from -170 to 90, and a rest that is below half a unit in its last place. */
+/* exp(x + rest) for x from -176 to 90, and a rest that is below half a unit in its last place. */
 static inline float cpu_exp_parts(float x, float rest) {
   const float shift = 12583166.0f; /* 1.5 * 2^23 + 254: adding it rounds to an integer in the low bits */
   float shifted = cpu_fmaf(x, 1.44269504088896341f, shift);
@@ -84,26 +83,22 @@ static inline float cpu_exp_parts(float x, float rest) {
   return y * cleave_bits_to_float(half << 23) * cleave_bits_to_float((bits - half) << 23);
 }
 
-/* exp(x) for x from -170 to 90; NaN stays one. */
+/* exp(x) for x from -176 to 90; NaN stays one. */
 static inline float cpu_exp_near(float x) {
   return cpu_exp_parts(x, 0.0f);
 }
 
-/* Below -104 exp is 0, which is chosen, not computed: a product that underflows takes Intel's processors ten
- * times as long, and masks make many of those. */
+/* From -104 on exp is 0. It is computed for -176 at the least, where the factors are 0: products that underflow,
+ * which others of these numbers are, take Intel's processors ten times as long, and masks make many. */
 static inline float cpu_expf(float x) {
-  bool is_zero = x < -104.0f;
   float clamped = x > 90.0f ? 90.0f : x;
-  float y = cpu_exp_near(is_zero ? 0.0f : clamped);
-  return is_zero ? 0.0f : y;
+  return cpu_exp_near(clamped < -176.0f ? -176.0f : clamped);
 }
 
 /* exp(-|x|) */
 static inline float cpu_exp_decay(float x) {
   float magnitude = fabsf(x);
-  bool is_zero = magnitude > 104.0f;
-  float y = cpu_exp_near(is_zero ? 0.0f : -magnitude);
-  return is_zero ? 0.0f : y;
+  return cpu_exp_near(magnitude > 176.0f ? -176.0f : -magnitude);
 }
 
 /* exp(x) - 1. Below -20 that is -1; exp would give denormals further on, with which Intel's processors take
