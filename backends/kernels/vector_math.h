@@ -88,9 +88,8 @@ static inline float cpu_exp_near(float x) {
   return cpu_exp_parts(x, 0.0f);
 }
 
-/* From -104 on exp is 0. It is computed for -176 at the least, where the factors are 0: products that
- * underflow, which others of these numbers are, take Intel's processors ten times as long, and masks make
- * many. */
+/* Below -175 both powers of 2 are 0, so that the result is 0 and nothing underflows, which takes Intel's
+ * processors ten times as long. Masked scores are that small. From -175 to -87 products do underflow. */
 static inline float cpu_expf(float x) {
   float clamped = x > 90.0f ? 90.0f : x;
   return cpu_exp_near(clamped < -176.0f ? -176.0f : clamped);

@@ -40,7 +40,7 @@ static int64_t count_panels(const kernel_matrix_t *matrix) {
 }
 
 /* Blocks have about as many rows, and part of a block about 64 Ki elements of x with AVX2, and 128 Ki with
- * AVX-512, whose processors have larger caches. */
+ * AVX-512, whose processors have larger caches; at most 384 and 1536 rows. */
 int64_t kernel_matrix_block_rows(const kernel_matrix_t *matrix) {
   int64_t elements = is_wide(matrix) ? 131072 : 65536;
   int64_t most = least(elements / least(matrix->depth, MATRIX_DEPTH), is_wide(matrix) ? 1536 : 384);

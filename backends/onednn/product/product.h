@@ -62,7 +62,7 @@ CLEAVE_MUST_USE cleave_status_t onednn_product_bias(onednn_plan_t *plan, const o
                                                     const onednn_folding_t *folding, onednn_tensor_t *out);
 
 /* emit_matrix.c: a product by kernels/matrix. The first sum with a tensor of the result's shape, and bounds
- * behind it, are part of the step. */
+ * or a function behind it, are part of the step. */
 typedef struct onednn_matrix_request {
   kernel_matrix_t matrix; /* unless `narrow`: without bounds and strides of what is added and of the result */
   onednn_tensor_t source; /* rows of the matrix */

@@ -462,8 +462,14 @@ UNIT_TEST(products_of_few_rows_are_loops_that_read_the_weights_once) {
 
 // A bias, a sum and a function behind a product are part of its step, whatever multiplies.
 UNIT_TEST(functions_behind_products_take_no_step_of_their_own) {
-  static const char *const FUNCTIONS[] = {"Relu(s)",    "Gelu(s)",      "LeakyRelu(s) alpha=0.2",
-                                          "Sigmoid(s)", "HardSwish(s)", "Clip(s, low, high)"};
+  static const char *const FUNCTIONS[] = {"Relu(s)",
+                                          "Gelu(s)",
+                                          "LeakyRelu(s) alpha=0.2",
+                                          "Sigmoid(s)",
+                                          "HardSwish(s)",
+                                          "Clip(s, low, high)",
+                                          "Tanh(s)",
+                                          "Gelu(s) approximate='tanh'"};
   static const int ROWS[] = {1, 4, 9, 130};
   for (size_t m = 0; m < sizeof(ROWS) / sizeof(ROWS[0]); m++) {
     for (size_t f = 0; f < sizeof(FUNCTIONS) / sizeof(FUNCTIONS[0]); f++) {
@@ -476,7 +482,11 @@ UNIT_TEST(functions_behind_products_take_no_step_of_their_own) {
                      ROWS[m], ROWS[m], ROWS[m], ROWS[m], ROWS[m], FUNCTIONS[f]);
       onednn_case(text, 2e-5);
       read_labels(text, labels, sizeof(labels));
-      ck_assert_msg(onednn_occurrences(labels, "matmul") == 1 && onednn_occurrences(labels, "eltwise") == 0,
+      // The last two are faster behind tiles for AVX-512 than in them.
+      bool is_apart = f >= 6 && onednn_occurrences(labels, "matmul tiles") == 1 &&
+                      kernel_instructions(KERNEL_AVX512) == KERNEL_AVX512;
+      ck_assert_msg(onednn_occurrences(labels, "matmul") == 1 &&
+                        onednn_occurrences(labels, "eltwise") == (is_apart ? 1U : 0U),
                     "%d rows, %s: %s", ROWS[m], FUNCTIONS[f], labels);
     }
   }

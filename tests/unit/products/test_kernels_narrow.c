@@ -9,6 +9,8 @@
 
 #include "cleave/half.h"
 #include "floats_case.h"
+#include "kernels/instructions.h"
+#include "kernels/loops/loops.h"
 #include "kernels/matrix/narrow.h"
 #include "unit.h"
 
@@ -181,6 +183,25 @@ static void expect_all(const operands_t *o, const float *before) {
   }
 }
 
+/* Each result goes through a function once, for few rows and for many. */
+static void expect_function(operands_t *o) {
+  kernel_unary_t gate = kernel_loops_choose(KERNEL_AVX512)->unary[KERNEL_Swish][CLEAVE_DTYPE_F32];
+  const kernel_matrix_t *m = &o->narrow.matrix;
+  size_t bytes = (size_t)(m->rows * m->y_stride) * sizeof(float);
+  float *plain = malloc(bytes);
+  ck_assert_ptr_nonnull(plain);
+  kernel_narrow_run(&o->narrow, &o->data, 0, kernel_narrow_units(&o->narrow));
+  memcpy(plain, o->y, bytes);
+  o->narrow.matrix.then = gate;
+  o->narrow.matrix.alpha = 0.5;
+  kernel_narrow_run(&o->narrow, &o->data, 0, kernel_narrow_units(&o->narrow));
+  for (int64_t i = 0; i < m->rows; i++) {
+    gate(plain + i * m->y_stride, plain + i * m->y_stride, m->columns, 0.5, 0);
+  }
+  ck_assert_mem_eq(o->y, plain, bytes);
+  free(plain);
+}
+
 static void run_and_expect(operands_t *o) {
   size_t bytes = (size_t)(o->narrow.matrix.rows * o->narrow.matrix.y_stride) * sizeof(float);
   float *before = malloc(bytes);
@@ -218,6 +239,15 @@ UNIT_TEST_UNLESS(multiplies_integers_of_all_forms, lacks_avx2) {
         release(&o);
       }
     }
+  }
+}
+
+UNIT_TEST_UNLESS(applies_a_function_to_results, lacks_avx2) {
+  for (int64_t rows = 3; rows < 60; rows += 50) {
+    const form_t form = {.rows = rows, .columns = 77, .depth = 900, .block = 32, .bits = 4, .has_more = true};
+    operands_t o = make(&form);
+    expect_function(&o);
+    release(&o);
   }
 }
 
