@@ -97,7 +97,7 @@ check "processes with other options" 1 '^cleave: process 1 of 2: model, samples 
   mpirun --oversubscribe -n 1 "$program" train $options : -n 1 "$program" train $options --decay 0.1
 check "a process without its files" 1 '^cleave: process 1 of 2: nowhere: expected a folder' \
   mpirun --oversubscribe -n 1 "$program" train $options : -n 1 "$program" train $options --data nowhere
-check "a checkpoint that cannot be written" 1 '^cleave: process 0 of 2: /proc/none/a.npz: ' together 2 --checkpoint /proc/none/a.npz
+check "a checkpoint that cannot be written" 1 '^cleave: process 0 of 2: /proc/none/a.npz: ' aborted together 2 --checkpoint /proc/none/a.npz
 
 mpirun --oversubscribe -n 4 "$program" train $options --epochs 100000000 --checkpoint killed.npz >killed.out 2>killed.err &
 run=$!

@@ -168,7 +168,7 @@ check "another plan in one" 1 '^cleave: process 1 of 2: its plan differs from th
   mpirun --oversubscribe -n 1 "$program" run $net : -n 1 "$program" run $net --set slack=0.9 --set stages=2 --shape N=3
 check "a file that one does not have" 1 '^cleave: process 1 of 2: none.npy: ' \
   mpirun --oversubscribe -n 1 "$program" run $net : -n 1 "$program" run $net --input x=none.npy
-check "an output that cannot be written" 1 '^cleave: process 0 of 2: none/y.npy: ' together 2 $net --output scores=none/y.npy
+check "an output that cannot be written" 1 '^cleave: process 0 of 2: none/y.npy: ' aborted together 2 $net --output scores=none/y.npy
 check "what is for one process" 1 '^cleave: options --watch, --profile and --batch-window are for one process' together 2 $net --profile p.json
 cat >nonzero.lua <<'LUA'
 local x = g.input("x", "float32", { 8 })
