@@ -125,7 +125,7 @@ bool onednn_blocks_pay(const onednn_plan_t *plan) {
     transposed = transposed || touches_transpose(plan, kernel);
   }
   return gaining > 0.15 * whole.needed ||
-         (!transposed && !has_groups_of_8_alone(plan) && whole.blocked < 1.05 * whole.needed);
+         (!transposed && !has_groups_of_8_alone(plan) && whole.blocked < 1.12 * whole.needed);
 }
 
 bool onednn_keeps_channels_last(const onednn_plan_t *plan) {
