@@ -108,12 +108,20 @@ onednn_layout_t onednn_layout_panels(const onednn_shape_t *shape) {
   return in_blocks(shape, tags);
 }
 
-onednn_layout_t onednn_layout_product_panels(const onednn_shape_t *shape) {
+static onednn_layout_t in_panels(const onednn_shape_t *shape, dnnl_format_tag_t tag) {
   onednn_layout_t layout = invalid();
   dnnl_dims_t dims;
   int rank = fill_dims(shape, dims);
-  return rank == 2 && onednn_md_tagged(&layout, rank, dims, dnnl_BA16a64b) == dnnl_success ? layout
-                                                                                           : invalid();
+  return rank == 2 && onednn_md_tagged(&layout, rank, dims, tag) == dnnl_success ? layout : invalid();
+}
+
+onednn_layout_t onednn_layout_product_panels(const onednn_shape_t *shape) {
+  return in_panels(shape, dnnl_BA16a64b);
+}
+
+onednn_layout_t onednn_layout_short_panels(const onednn_shape_t *shape) {
+  onednn_layout_t layout = in_panels(shape, dnnl_BA16a64b2a);
+  return onednn_layout_typed(&layout, dnnl_bf16);
 }
 
 onednn_layout_t onednn_layout_typed(const onednn_layout_t *layout, dnnl_data_type_t type) {

@@ -36,6 +36,10 @@ onednn_layout_t onednn_layout_panels(const onednn_shape_t *shape);
  * in multiples of 16. */
 onednn_layout_t onednn_layout_product_panels(const onednn_shape_t *shape);
 
+/* A matrix of bfloat16 as its products with AMX read it: as above, but pairs of rows side by side, in
+ * multiples of 32. */
+onednn_layout_t onednn_layout_short_panels(const onednn_shape_t *shape);
+
 onednn_layout_t onednn_layout_strided(const onednn_shape_t *shape, const int64_t *strides);
 
 /* The layout with elements of another type in the same places; and the bytes of an element. */

@@ -8,6 +8,7 @@
 #define ONEDNN_LOOPS_H
 
 #include "kernels/loops/loops.h"
+#include "kernels/matrix/amx.h"
 #include "kernels/matrix/narrow.h"
 #include "onednn/analysis/analysis.h"
 #include "onednn/units/windows.h"
@@ -112,10 +113,20 @@ enum { ONEDNN_FEW_ROWS = 4 };
  * M, at most ONEDNN_FEW_ROWS, N, K. */
 bool onednn_loop_product(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
 
-/* Products of kernels/matrix. */
+/* Products of kernels/matrix: of float32, of float32 with packed integers, of bfloat16. */
+typedef enum onednn_matrix_kind {
+  ONEDNN_MATRIX_PLAIN,
+  ONEDNN_MATRIX_NARROW,
+  ONEDNN_MATRIX_AMX
+} onednn_matrix_kind_t;
+
 typedef struct onednn_matrix_loop {
-  kernel_narrow_t narrow; /* `matrix` alone, unless `is_narrow` */
-  bool is_narrow;         /* weights are integers */
+  onednn_matrix_kind_t kind;
+  union {
+    kernel_matrix_t plain;
+    kernel_narrow_t narrow;
+    kernel_amx_t amx;
+  };
   bool has_bias;
   bool has_sum;
 } onednn_matrix_loop_t;

@@ -3,49 +3,68 @@
 #include "onednn/loops/loops.h"
 
 typedef struct matrix_body {
-  const kernel_narrow_t *narrow;
-  kernel_matrix_data_t data;
-  const void *packed;
+  const onednn_matrix_loop_t *loop;
+  const float *x;
+  const void *weights;
+  const float *bias;
+  const float *sum;
   const float *x_sums;
+  float *y;
 } matrix_body_t;
 
-static void matrix_range(void *opaque, int64_t begin, int64_t end) {
+static void plain_range(void *opaque, int64_t begin, int64_t end) {
   const matrix_body_t *body = opaque;
-  kernel_matrix_run(&body->narrow->matrix, &body->data, begin, end);
+  const kernel_matrix_data_t data = {
+      .x = body->x, .weights = body->weights, .bias = body->bias, .sum = body->sum, .y = body->y};
+  kernel_matrix_run(&body->loop->plain, &data, begin, end);
 }
 
 static void narrow_range(void *opaque, int64_t begin, int64_t end) {
   const matrix_body_t *body = opaque;
-  const kernel_narrow_data_t data = {.x = body->data.x,
-                                     .packed = body->packed,
-                                     .bias = body->data.bias,
-                                     .sum = body->data.sum,
+  const kernel_narrow_data_t data = {.x = body->x,
+                                     .packed = body->weights,
+                                     .bias = body->bias,
+                                     .sum = body->sum,
                                      .x_sums = body->x_sums,
-                                     .y = body->data.y};
-  kernel_narrow_run(body->narrow, &data, begin, end);
+                                     .y = body->y};
+  kernel_narrow_run(&body->loop->narrow, &data, begin, end);
+}
+
+static void amx_range(void *opaque, int64_t begin, int64_t end) {
+  const matrix_body_t *body = opaque;
+  const kernel_amx_data_t data = {.x = (const void *)body->x,
+                                  .weights = body->weights,
+                                  .bias = body->bias,
+                                  .sum = body->sum,
+                                  .y = body->y};
+  kernel_amx_run(&body->loop->amx, &data, begin, end);
 }
 
 bool onednn_loop_matrix(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data) {
   const onednn_matrix_loop_t *context = loop->context;
-  const kernel_matrix_t *matrix = &context->narrow.matrix;
-  matrix_body_t body = {.narrow = &context->narrow};
+  matrix_body_t body = {.loop = context};
   int next = 0;
-  body.data.x = data[next++];
-  body.data.weights = data[next++];
-  body.packed = body.data.weights;
-  body.data.bias = context->has_bias ? data[next++] : NULL;
-  body.data.sum = context->has_sum ? data[next++] : NULL;
-  if (context->is_narrow) {
-    float *sums = data[next++];
-    kernel_narrow_sum(body.narrow, body.data.x, sums);
-    body.x_sums = sums;
-    body.data.y = data[next];
-    crew->host->parallel_for(crew->threads, kernel_narrow_units(body.narrow),
-                             kernel_narrow_grain(body.narrow), narrow_range, &body);
-  } else {
-    body.data.y = data[next];
-    crew->host->parallel_for(crew->threads, kernel_matrix_units(matrix), kernel_matrix_grain(matrix),
-                             matrix_range, &body);
+  body.x = data[next++];
+  body.weights = data[next++];
+  body.bias = context->has_bias ? data[next++] : NULL;
+  body.sum = context->has_sum ? data[next++] : NULL;
+  float *sums = context->kind == ONEDNN_MATRIX_NARROW ? data[next++] : NULL;
+  body.x_sums = sums;
+  body.y = data[next];
+  switch (context->kind) {
+    case ONEDNN_MATRIX_NARROW:
+      kernel_narrow_sum(&context->narrow, body.x, sums);
+      crew->host->parallel_for(crew->threads, kernel_narrow_units(&context->narrow),
+                               kernel_narrow_grain(&context->narrow), narrow_range, &body);
+      break;
+    case ONEDNN_MATRIX_AMX:
+      crew->host->parallel_for(crew->threads, kernel_amx_units(&context->amx),
+                               kernel_amx_grain(&context->amx), amx_range, &body);
+      break;
+    default:
+      crew->host->parallel_for(crew->threads, kernel_matrix_units(&context->plain),
+                               kernel_matrix_grain(&context->plain), plain_range, &body);
+      break;
   }
   return true;
 }

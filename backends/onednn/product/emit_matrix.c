@@ -5,26 +5,31 @@
 #include "onednn/emit/emit.h"
 #include "onednn/product/product.h"
 
-/* Is the first post a sum with a tensor of the result's shape? `sum` is that tensor, in the result's layout.
- */
-static cleave_status_t take_sum(onednn_plan_t *plan, const onednn_matrix_request_t *request, bool *taken,
-                                onednn_tensor_t *sum) {
+/* Is the first post a sum with a tensor of the result's shape? */
+static bool begins_with_sum(const onednn_plan_t *plan, const onednn_matrix_request_t *request) {
   const onednn_post_t *post = request->posts;
   onednn_shape_t shape = onednn_layout_shape(&request->result);
   onednn_shape_t mapped;
-  *taken = false;
   if (request->post_count == 0 || post->kind != ONEDNN_POST_BINARY || post->algorithm != dnnl_binary_add) {
-    return CLEAVE_OK;
+    return false;
   }
   onednn_shape_t own = onednn_plan_shape(plan, post->operand);
-  if (!onednn_broadcast_shape(&own, &request->shape, &shape, &mapped) ||
-      !onednn_shape_equal(&mapped, &shape)) {
-    return CLEAVE_OK;
-  }
-  *taken = true;
-  ONEDNN_TRY(onednn_plan_fetch(plan, post->operand, sum));
+  return onednn_broadcast_shape(&own, &request->shape, &shape, &mapped) &&
+         onednn_shape_equal(&mapped, &shape);
+}
+
+/* What is added, in the result's order; AMX adds float32 and bfloat16 as they are. */
+static cleave_status_t fetch_sum(onednn_plan_t *plan, const onednn_matrix_request_t *request,
+                                 onednn_tensor_t *sum) {
+  onednn_shape_t shape = onednn_layout_shape(&request->result);
+  onednn_layout_t layout = request->result;
+  ONEDNN_TRY(onednn_plan_fetch(plan, request->posts->operand, sum));
   ONEDNN_TRY(onednn_plan_reshape(plan, sum, &shape, sum));
-  return onednn_plan_convert(plan, sum, &request->result, sum);
+  if (request->kind == ONEDNN_MATRIX_AMX) {
+    dnnl_data_type_t own = sum->layout.data_type;
+    layout = onednn_layout_typed(&layout, own == dnnl_bf16 ? own : dnnl_f32);
+  }
+  return onednn_plan_convert(plan, sum, &layout, sum);
 }
 
 /* Bounds by Relu and Clip; false: the post is another one. */
@@ -40,8 +45,8 @@ static bool take_bounds(const onednn_post_t *post, kernel_matrix_t *matrix) {
 }
 
 /* Functions for which oneDNN takes longer than our loops while a result is in the first cache; for two of
- * them that is so with AVX2. */
-static bool take_function(const onednn_post_t *post, kernel_matrix_t *matrix) {
+ * them that is so with AVX2. Behind products by AMX there is nothing else. */
+static bool take_function(const onednn_post_t *post, onednn_matrix_kind_t kind, kernel_matrix_t *matrix) {
   if (post->kind != ONEDNN_POST_ELTWISE) {
     return false;
   }
@@ -54,7 +59,7 @@ static bool take_function(const onednn_post_t *post, kernel_matrix_t *matrix) {
     case KERNEL_Swish: break;
     case KERNEL_GeluTanh:
     case KERNEL_Tanh:
-      if (matrix->panel == KERNEL_MATRIX_PANEL_AVX512) {
+      if (matrix->panel == KERNEL_MATRIX_PANEL_AVX512 && kind != ONEDNN_MATRIX_AMX) {
         return false;
       }
       break;
@@ -66,19 +71,40 @@ static bool take_function(const onednn_post_t *post, kernel_matrix_t *matrix) {
   return true;
 }
 
+/* Takes bounds or a function. */
+static bool take_activation(const onednn_post_t *post, onednn_matrix_kind_t kind, kernel_matrix_t *matrix) {
+  return take_bounds(post, matrix) || take_function(post, kind, matrix);
+}
+
+bool onednn_matrix_takes_all(const onednn_plan_t *plan, const onednn_matrix_request_t *request) {
+  kernel_matrix_t unused = request->matrix;
+  uint32_t taken = begins_with_sum(plan, request) ? 1 : 0;
+  return taken == request->post_count || (taken + 1 == request->post_count &&
+                                          take_activation(&request->posts[taken], request->kind, &unused));
+}
+
+/* The part of the context that all kinds have. */
+static kernel_matrix_t *matrix_of(onednn_matrix_loop_t *context) {
+  switch (context->kind) {
+    case ONEDNN_MATRIX_NARROW: return &context->narrow.matrix;
+    case ONEDNN_MATRIX_AMX: return &context->amx.matrix;
+    default: return &context->plain;
+  }
+}
+
 cleave_status_t onednn_emit_matrix(onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                    const onednn_matrix_request_t *request) {
   onednn_matrix_loop_t *context = kernel_arena_allocate(plan->arena, 1, sizeof(*context));
   if (context == NULL) {
     return onednn_plan_out_of_memory(plan);
   }
-  *context = (onednn_matrix_loop_t){.narrow = {.matrix = request->matrix},
-                                    .is_narrow = request->narrow != NULL,
-                                    .has_bias = request->has_bias};
-  if (context->is_narrow) {
+  *context = (onednn_matrix_loop_t){
+      .kind = request->kind, .has_bias = request->has_bias, .has_sum = begins_with_sum(plan, request)};
+  kernel_matrix_t *matrix = matrix_of(context);
+  if (request->kind == ONEDNN_MATRIX_NARROW) {
     context->narrow = *request->narrow;
   }
-  kernel_matrix_t *matrix = &context->narrow.matrix;
+  *matrix = request->matrix;
   onednn_argument_t arguments[6] = {{.name = DNNL_ARG_SRC, .tensor = request->source},
                                     {.name = DNNL_ARG_WEIGHTS, .tensor = request->weights}};
   onednn_tensor_t sum;
@@ -89,19 +115,18 @@ cleave_status_t onednn_emit_matrix(onednn_plan_t *plan, const onednn_kernel_t *k
   if (request->has_bias) {
     arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_BIAS, .tensor = request->bias};
   }
-  ONEDNN_TRY(take_sum(plan, request, &context->has_sum, &sum));
   uint32_t taken = context->has_sum ? 1 : 0;
   if (context->has_sum) {
+    ONEDNN_TRY(fetch_sum(plan, request, &sum));
     arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_SRC_1, .tensor = sum};
   }
-  if (context->is_narrow) {
+  if (context->kind == ONEDNN_MATRIX_NARROW) {
     arguments[count].name = DNNL_ARG_SCRATCHPAD;
     onednn_plan_scratch(plan,
                         onednn_round_up((size_t)kernel_narrow_sum_count(&context->narrow) * sizeof(float)),
                         &arguments[count++].tensor);
   }
-  if (taken < request->post_count &&
-      (take_bounds(&request->posts[taken], matrix) || take_function(&request->posts[taken], matrix))) {
+  if (taken < request->post_count && take_activation(&request->posts[taken], request->kind, matrix)) {
     taken++;
   }
   bool is_whole = taken == request->post_count;
@@ -110,6 +135,10 @@ cleave_status_t onednn_emit_matrix(onednn_plan_t *plan, const onednn_kernel_t *k
   arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_DST, .tensor = result};
   matrix->y_stride = result.layout.format_desc.blocking.strides[0];
   matrix->sum_stride = context->has_sum ? sum.layout.format_desc.blocking.strides[0] : 0;
+  if (context->kind == ONEDNN_MATRIX_AMX) {
+    context->amx.adds_short = context->has_sum && sum.layout.data_type == dnnl_bf16;
+    context->amx.gives_short = result.layout.data_type == dnnl_bf16;
+  }
   const onednn_loop_t loop = {.run = onednn_loop_matrix,
                               .rank = (int32_t)count,
                               .context = context,

@@ -191,28 +191,42 @@ static cleave_status_t pack(onednn_plan_t *plan, const onednn_tensor_t *weights,
   return onednn_plan_convert(plan, &turned, &panels, out);
 }
 
-// Multiplies by tiles of our own.
-static cleave_status_t run_matrix(onednn_plan_t *plan, const onednn_kernel_t *kernel,
-                                  const onednn_product_t *product, const onednn_folding_t *folding,
-                                  const product_context_t *context) {
-  onednn_matrix_request_t request = {.matrix = {.rows = product->a.dims[0],
-                                                .columns = product->b.dims[1],
-                                                .depth = product->a.dims[1],
-                                                .panel = kernel_matrix_panel(),
-                                                .x_stride = product->a.dims[1]},
-                                     .bias = context->bias_tensor,
-                                     .has_bias = context->has_bias,
-                                     .shape = product->result,
-                                     .result = onednn_product_result(plan, kernel, product, dnnl_f32),
-                                     .posts = kernel->posts + folding->posts,
-                                     .post_count = kernel->post_count - folding->posts,
-                                     .label = "matmul tiles"};
-  ONEDNN_TRY(onednn_plan_plain(plan, &context->source_tensor, &request.source));
-  ONEDNN_TRY(pack(plan, &context->weights_tensor, request.matrix.panel, &request.weights));
+// What a product by tiles of our own is, but for the tensors.
+static onednn_matrix_request_t matrix_request(const onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                              const onednn_product_t *product,
+                                              const onednn_folding_t *folding, bool is_short) {
+  onednn_matrix_request_t request = {
+      .kind = is_short ? ONEDNN_MATRIX_AMX : ONEDNN_MATRIX_PLAIN,
+      .matrix = {.rows = product->a.dims[0],
+                 .columns = product->b.dims[1],
+                 .depth = product->a.dims[1],
+                 .panel = kernel_matrix_panel(),
+                 .x_stride = product->a.dims[1]},
+      .shape = product->result,
+      .result = onednn_product_result(plan, kernel, product, onednn_plan_stores(plan, kernel->output)),
+      .posts = kernel->posts + folding->posts,
+      .post_count = kernel->post_count - folding->posts,
+      .label = is_short ? "matmul amx" : "matmul tiles"};
   if (!onednn_layout_is_strided(&request.result) || request.result.format_desc.blocking.strides[1] != 1) {
-    request.result = onednn_layout_plain(&product->kernel);
+    onednn_layout_t plain = onednn_layout_plain(&product->kernel);
+    request.result = onednn_layout_typed(&plain, request.result.data_type);
   }
-  return onednn_emit_matrix(plan, kernel, &request);
+  return request;
+}
+
+static cleave_status_t run_matrix(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                  const onednn_product_t *product, const product_context_t *context,
+                                  onednn_matrix_request_t *request) {
+  request->bias = context->bias_tensor;
+  request->has_bias = context->has_bias;
+  ONEDNN_TRY(onednn_plan_plain(plan, &context->source_tensor, &request->source));
+  if (request->kind == ONEDNN_MATRIX_AMX) {
+    onednn_layout_t panels = onednn_layout_short_panels(&product->b);
+    ONEDNN_TRY(onednn_plan_convert(plan, &context->weights_tensor, &panels, &request->weights));
+  } else {
+    ONEDNN_TRY(pack(plan, &context->weights_tensor, request->matrix.panel, &request->weights));
+  }
+  return onednn_emit_matrix(plan, kernel, request);
 }
 
 typedef enum choice { BY_ONEDNN, BY_TILES, BY_ROWS } choice_t;
@@ -230,6 +244,17 @@ static choice_t choose(const onednn_product_t *product, bool is_transposed) {
     return BY_ROWS;
   }
   return panel == KERNEL_MATRIX_PANEL ? BY_TILES : BY_ONEDNN;
+}
+
+// The same for bfloat16: by AMX, for a depth at which what is left to do with the sums takes less time than
+// they do.
+static choice_t choose_short(const onednn_plan_t *plan, const onednn_matrix_request_t *request) {
+  const int64_t least_depth = 512;
+  const kernel_matrix_t *matrix = &request->matrix;
+  bool suits = kernel_amx_runs_here() && matrix->rows >= KERNEL_AMX_ROWS &&
+               matrix->columns >= KERNEL_AMX_PANEL && matrix->depth >= least_depth &&
+               matrix->depth % KERNEL_AMX_DEPTH == 0 && onednn_matrix_takes_all(plan, request);
+  return suits ? BY_TILES : BY_ONEDNN;
 }
 
 cleave_status_t onednn_emit_product(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
@@ -271,9 +296,13 @@ cleave_status_t onednn_emit_product(onednn_plan_t *plan, const onednn_kernel_t *
     ONEDNN_TRY(onednn_product_bias(plan, &product, &folding, &context.bias_tensor));
     context.bias = context.bias_tensor.layout;
   }
-  choice_t choice = constant && type == dnnl_f32 && product.tall ? choose(&product, flip_b) : BY_ONEDNN;
+  onednn_matrix_request_t request = matrix_request(plan, kernel, &product, &folding, type == dnnl_bf16);
+  choice_t choice = BY_ONEDNN;
+  if (constant && product.tall && (type == dnnl_f32 || type == dnnl_bf16)) {
+    choice = type == dnnl_f32 ? choose(&product, flip_b) : choose_short(plan, &request);
+  }
   switch (choice) {
-    case BY_TILES: return run_matrix(plan, kernel, &product, &folding, &context);
+    case BY_TILES: return run_matrix(plan, kernel, &product, &context, &request);
     case BY_ROWS: return run_few_rows(plan, kernel, &product, &folding, &context);
     default: return run(plan, kernel, &product, &folding, &context);
   }

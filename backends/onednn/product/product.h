@@ -64,10 +64,11 @@ CLEAVE_MUST_USE cleave_status_t onednn_product_bias(onednn_plan_t *plan, const o
 /* emit_matrix.c: a product by kernels/matrix. The first sum with a tensor of the result's shape, and bounds
  * or a function behind it, are part of the step. */
 typedef struct onednn_matrix_request {
-  kernel_matrix_t matrix; /* unless `narrow`: without bounds and strides of what is added and of the result */
-  onednn_tensor_t source; /* rows of the matrix */
+  onednn_matrix_kind_t kind;
+  kernel_matrix_t matrix;        /* without bounds and strides of what is added and of the result */
+  onednn_tensor_t source;        /* rows of the matrix: bfloat16 for AMX, float32 for the others */
   onednn_tensor_t weights;       /* constant: in panels of the matrix, or packed integers */
-  const kernel_narrow_t *narrow; /* what those are, `matrix` among it; NULL: float32 weights */
+  const kernel_narrow_t *narrow; /* how those are packed, if they are integers */
   onednn_tensor_t bias;          /* if `has_bias` */
   bool has_bias;
   onednn_shape_t shape;   /* of the result, as the graph sees it */
@@ -76,6 +77,9 @@ typedef struct onednn_matrix_request {
   uint32_t post_count;
   const char *label;
 } onednn_matrix_request_t;
+
+/* Are all posts part of the step? */
+bool onednn_matrix_takes_all(const onednn_plan_t *plan, const onednn_matrix_request_t *request);
 
 /* Both add the steps and bind the result of the kernel. */
 CLEAVE_MUST_USE cleave_status_t onednn_emit_product(onednn_plan_t *plan, const onednn_kernel_t *kernel);
