@@ -59,21 +59,32 @@ int64_t kernel_amx_grain(const kernel_amx_t *amx) {
 #if defined(__AMX_BF16__) && defined(__AVX512BF16__)
 #include <cpuid.h>
 #include <immintrin.h>
+#include <stdatomic.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-bool kernel_amx_runs_here(void) {
-  enum { REQUEST_STATE = 0x1023, TILE_DATA = 18 }; /* of arch_prctl, Linux 5.16 */
+/* Asks the processor, which takes a hypervisor long, and the system. */
+static bool may_run(void) {
+  enum { REQUEST_STATE = 0x1023, TILE_DATA = 18 };                           /* of arch_prctl, Linux 5.16 */
+  enum { BFLOAT_TILES = 1 << 22, TILES = 1 << 24, BFLOAT_VECTORS = 1 << 5 }; /* of leaf 7 */
   unsigned a = 0;
   unsigned b = 0;
   unsigned c = 0;
   unsigned d = 0;
-  if (kernel_instructions(KERNEL_AVX512) < KERNEL_AVX512 || !__get_cpuid_count(7, 0, &a, &b, &c, &d) ||
-      (d & bit_AMX_BF16) == 0 || (d & bit_AMX_TILE) == 0 || !__get_cpuid_count(7, 1, &a, &b, &c, &d) ||
-      (a & bit_AVX512BF16) == 0) {
-    return false;
+  bool has_tiles =
+      __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & BFLOAT_TILES) != 0 && (d & TILES) != 0;
+  bool rounds = __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & BFLOAT_VECTORS) != 0;
+  return has_tiles && rounds && syscall(SYS_arch_prctl, REQUEST_STATE, TILE_DATA) == 0;
+}
+
+bool kernel_amx_runs_here(void) {
+  static _Atomic int once = -1;
+  int runs = atomic_load_explicit(&once, memory_order_relaxed);
+  if (runs < 0) {
+    runs = kernel_instructions(KERNEL_AVX512) == KERNEL_AVX512 && may_run() ? 1 : 0;
+    atomic_store_explicit(&once, runs, memory_order_relaxed);
   }
-  return syscall(SYS_arch_prctl, REQUEST_STATE, TILE_DATA) == 0;
+  return runs == 1;
 }
 
 /* What the instruction reads: all eight tiles are whole. */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Regions whose products read bfloat16: which steps they become, what stays float32, how far results may be
 // off, and what happens on processors without the instructions.
+#include "kernels/instructions.h"
+#include "kernels/matrix/amx.h"
 #include "onednn_case.h"
 
 #include <stdlib.h>
@@ -10,7 +12,9 @@
 #define ONEDNN CLEAVE_SOURCE_DIR "/rules/onednn.lua"
 
 static const char *lacks_bfloat16(void) {
-  return __builtin_cpu_supports("avx512bf16") ? NULL : "this processor has no AVX512_BF16";
+  return kernel_instructions(KERNEL_AVX512) == KERNEL_AVX512 && __builtin_cpu_supports("avx512bf16")
+             ? NULL
+             : "this processor has no AVX512_BF16";
 }
 
 /* Compiles the text with attributes of the region; the labels of its steps, each on a line of its own. */
@@ -105,6 +109,40 @@ static void check(const char *model, const char *setting, const char *keep, doub
   rule_case_deinit(&c);
 }
 
+/* Products by AMX: with the sums, bounds and functions that they take, by oneDNN with others, with few rows
+ * or a short depth. */
+UNIT_TEST_UNLESS(products_with_constant_weights_are_by_amx, lacks_bfloat16) {
+  static const struct {
+    const char *rows;
+    const char *depth;
+    const char *post;
+    bool is_taken;
+  } cases[] = {{"20", "512", "", true},
+               {"20", "512", "z [20,96] = Relu(y)\n", true},
+               {"20", "512", "z [20,96] = Gelu(y)\n", true},
+               {"20", "512", "z [20,96] = Gelu(y) approximate=\"tanh\"\n", true},
+               {"20", "512", "z [20,96] = Add(y, r)\n", true},
+               {"20", "512", "s [20,96] = Add(y, r)\nz [20,96] = Clip(s, low, high)\n", true},
+               {"20", "512", "z [20,96] = Mul(y, r)\n", false},
+               {"20", "512", "s [20,96] = Relu(y)\nz [20,96] = Add(s, r)\n", false},
+               {"20", "256", "z [20,96] = Relu(y)\n", false},
+               {"20", "528", "z [20,96] = Relu(y)\n", false},
+               {"15", "512", "z [15,96] = Relu(y)\n", false}};
+  const cleave_attribute_view_t low = precision("bfloat16");
+  for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+    char text[1024];
+    char labels[2048];
+    const char *rows = cases[k].rows;
+    (void)snprintf(text, sizeof(text),
+                   "x [%s,%s] = input\nr [20,96] = input\nw [%s,96] = random\nb [96] = random\nlow [] = -1\n"
+                   "high [] = 1.5\n{\np [%s,96] = MatMul(x, w)\ny [%s,96] = Add(p, b)\n%s}",
+                   rows, cases[k].depth, cases[k].depth, rows, rows, cases[k].post);
+    ck_assert_int_eq(compile(text, &low, 1, labels, sizeof(labels)), CLEAVE_OK);
+    uint32_t expected = cases[k].is_taken && kernel_amx_runs_here() ? 1 : 0;
+    ck_assert_msg(onednn_occurrences(labels, "matmul amx") == expected, "%s\n%s", text, labels);
+  }
+}
+
 #define NETWORK                                                                                     \
   "local x = g.input('x', 'float32', { 2, 3, 32, 32 })\n"                                           \
   "local y = g.Relu(g.Conv(x, g.weight { 24, 3, 3, 3 }, nil, { strides = { 2, 2 }, pads = { 1, 1, " \
@@ -133,7 +171,15 @@ static void check(const char *model, const char *setting, const char *keep, doub
   "{ 32 })\n"                                                                                        \
   "g.output('y', h + g.MatMul(g.Gelu(g.MatMul(h, g.weight { 32, 64 })), g.weight { 64, 32 }))\n"
 
+#define DEEP                                                                  \
+  "local x = g.input('x', 'float32', { 2, 20, 512 })\n"                       \
+  "local u = g.Gelu(g.MatMul(x, g.weight { 512, 544 }) + g.normal { 544 })\n" \
+  "local h = g.MatMul(u, g.weight { 544, 512 }) + g.normal { 512 } + x\n"     \
+  "local n = g.LayerNormalization(h, g.normal { 512 }, g.normal { 512 })\n"   \
+  "g.output('y', g.Relu(g.MatMul(n, g.weight { 512, 100 })))\n"
+
 UNIT_TEST_UNLESS(networks_are_off_by_little, lacks_bfloat16) {
+  check(DEEP, "precision=bfloat16", NULL, 0.03);
   check(NETWORK, "precision=bfloat16", NULL, 0.02);
   check(ATTENTION, "precision=bfloat16", NULL, 0.03);
   check(ATTENTION, "precision=bfloat16", "keep=Softmax,MatMul", 1e-4);

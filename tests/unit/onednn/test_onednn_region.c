@@ -205,19 +205,19 @@ UNIT_TEST(computes_by_tiles_windows_of_three_alone) {
 // By rows, whose windows overlap and reach into the padding above and below.
 UNIT_TEST(computes_swish_behind_large_convolutions_by_rows) {
   static const char *const convolutions[] = {
-      "x [1,9,60,60] = input\nw [72,9,1,1] = random\nm [72,1,1] = random\n{\nc [1,72,60,60] = Conv(x, w)\n",
-      "x [1,9,119,120] = input\nw [72,9,3,3] = random\nm [60,60] = random\n{\n"
-      "c [1,72,60,60] = Conv(x, w) strides=[2,2] pads=[1,1,1,1]\n",
-      "x [1,72,60,60] = input\nw [72,1,5,5] = random\nm [1] = random\n{\n"
-      "c [1,72,60,60] = Conv(x, w) group=72 pads=[2,2,2,2]\n",
-      "x [1,9,62,60] = input\nw [72,9,3,3] = random\nm [72,60,60] = input\n{\n"
-      "c [1,72,60,60] = Conv(x, w) dilations=[2,2] pads=[0,2,2,2]\n",
+      "x [1,9,60,60] = input\nw [66,9,1,1] = random\nm [66,1,1] = random\n{\nc [1,66,60,60] = Conv(x, w)\n",
+      "x [1,9,119,120] = input\nw [66,9,3,3] = random\nm [60,60] = random\n{\n"
+      "c [1,66,60,60] = Conv(x, w) strides=[2,2] pads=[1,1,1,1]\n",
+      "x [1,66,60,60] = input\nw [66,1,5,5] = random\nm [1] = random\n{\n"
+      "c [1,66,60,60] = Conv(x, w) group=66 pads=[2,2,2,2]\n",
+      "x [1,9,62,60] = input\nw [66,9,3,3] = random\nm [66,60,60] = input\n{\n"
+      "c [1,66,60,60] = Conv(x, w) dilations=[2,2] pads=[0,2,2,2]\n",
   };
   for (size_t k = 0; k < sizeof(convolutions) / sizeof(*convolutions); k++) {
     char text[512];
     char labels[512];
     (void)snprintf(text, sizeof(text),
-                   "%ss [1,72,60,60] = Swish(c) alpha=1.5\ny [1,72,60,60] = Mul(s, m)\n}\n", convolutions[k]);
+                   "%ss [1,66,60,60] = Swish(c) alpha=1.5\ny [1,66,60,60] = Mul(s, m)\n}\n", convolutions[k]);
     onednn_case(text, 1e-4);
     read_labels(text, labels, sizeof(labels));
     uint32_t loops = kernel_instructions(KERNEL_AVX512) == KERNEL_AVX512 ? 2 : 0;
@@ -238,18 +238,18 @@ UNIT_TEST(runs_squeeze_and_excitation) {
 // With channels last: means and factors of channels, by loops that share the pixels.
 UNIT_TEST(shares_the_pixels_of_squeeze_and_excitation) {
   static const char *const products[] = {
-      "y [N,72,60,60] = Mul(c, s)\n", "y [N,72,60,60] = Mul(s, c)\n", "y [N,72,60,60] = Mul(c, once)\n",
-      "m [N,72,60,60] = Mul(c, s)\ny [N,72,60,60] = Add(m, c)\n",
-      "m [N,72,60,60] = Mul(c, s)\noutput c\ny [N,72,59,60] = MaxPool(m) kernel_shape=[2,1]\n"};
+      "y [N,66,60,60] = Mul(c, s)\n", "y [N,66,60,60] = Mul(s, c)\n", "y [N,66,60,60] = Mul(c, once)\n",
+      "m [N,66,60,60] = Mul(c, s)\ny [N,66,60,60] = Add(m, c)\n",
+      "m [N,66,60,60] = Mul(c, s)\noutput c\ny [N,66,59,60] = MaxPool(m) kernel_shape=[2,1]\n"};
   bool runs = kernel_instructions(KERNEL_AVX512) == KERNEL_AVX512;
   for (size_t k = 0; k < 2 * sizeof(products) / sizeof(*products); k++) {
     char text[1024];
     char labels[1024];
     (void)snprintf(text, sizeof(text),
-                   "x [N,9,60,60] = input\nw [72,9,1,1] = random\nw2 [72,72,1,1] = random\n"
-                   "once [1,72,1,1] = random\n{\na [N,72,60,60] = Conv(x, w)\n"
-                   "c [N,72,60,60] = Swish(a) alpha=1.5\n}\np [N,72,1,1] = GlobalAveragePool(c)\n{\n"
-                   "b [N,72,1,1] = Conv(p, w2)\ns [N,72,1,1] = Sigmoid(b)\n}\n%s",
+                   "x [N,9,60,60] = input\nw [66,9,1,1] = random\nw2 [66,66,1,1] = random\n"
+                   "once [1,66,1,1] = random\n{\na [N,66,60,60] = Conv(x, w)\n"
+                   "c [N,66,60,60] = Swish(a) alpha=1.5\n}\np [N,66,1,1] = GlobalAveragePool(c)\n{\n"
+                   "b [N,66,1,1] = Conv(p, w2)\ns [N,66,1,1] = Sigmoid(b)\n}\n%s",
                    products[k / 2]);
     for (char *c = text; *c != '\0'; c++) {
       *c = *c == 'N' ? (k % 2 == 0 ? '1' : '3') : *c;
