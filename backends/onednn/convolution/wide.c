@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "kernels/depthwise/depthwise.h"
+#include "kernels/instructions.h"
 #include "kernels/matrix/wide.h"
 #include "onednn/convolution/convolution.h"
 
@@ -89,9 +90,12 @@ static bool is_depthwise(const onednn_plan_t *plan, const onednn_kernel_t *kerne
 }
 
 // Are products faster than oneDNN? Measurements say so for activations for which oneDNN takes twice the time,
-// for few pixels, and for blocks of channels of which the last is not full: oneDNN multiplies all of it.
+// for few pixels, and for blocks of channels of which the last is not full: oneDNN multiplies all of it. On
+// Intel's processors they are for several threads and many channels in blocks, too: a thread mostly reads
+// what it has written, as kernels/winograd and kernels/depthwise share pixels in the same way.
 static bool pays(const onednn_plan_t *plan, const onednn_step_request_t *request) {
   const int64_t few = 256;
+  const int64_t many = 64;
   kernel_activation_t activation;
   bool adds = onednn_adds_image(plan, request);
   bool acts = request->post_count > (adds ? 1U : 0U) &&
@@ -99,8 +103,10 @@ static bool pays(const onednn_plan_t *plan, const onednn_step_request_t *request
               activation.kind != KERNEL_BOUNDS;
   int64_t pixels = request->shape.dims[2] * request->shape.dims[3];
   bool is_blocked = !onednn_layout_is_strided(&request->source.layout);
-  bool is_padded = is_blocked && onednn_layout_shape(&request->source.layout).dims[1] % PANEL != 0;
-  return acts || pixels <= few || is_padded;
+  int64_t channels = onednn_layout_shape(&request->source.layout).dims[1];
+  bool is_padded = is_blocked && channels % PANEL != 0;
+  bool is_shared = is_blocked && channels >= many && plan->threads > 1 && kernel_is_intel();
+  return acts || pixels <= few || is_padded || is_shared;
 }
 
 bool onednn_wide_suits(const onednn_plan_t *plan, const onednn_kernel_t *kernel,
