@@ -119,9 +119,9 @@ onednn_layout_t onednn_layout_product_panels(const onednn_shape_t *shape) {
   return in_panels(shape, dnnl_BA16a64b);
 }
 
-onednn_layout_t onednn_layout_short_panels(const onednn_shape_t *shape) {
-  onednn_layout_t layout = in_panels(shape, dnnl_BA16a64b2a);
-  return onednn_layout_typed(&layout, dnnl_bf16);
+onednn_layout_t onednn_layout_amx_panels(const onednn_shape_t *shape, dnnl_data_type_t type) {
+  onednn_layout_t layout = in_panels(shape, type == dnnl_bf16 ? dnnl_BA16a64b2a : dnnl_BA16a64b4a);
+  return onednn_layout_typed(&layout, type);
 }
 
 onednn_layout_t onednn_layout_typed(const onednn_layout_t *layout, dnnl_data_type_t type) {

@@ -36,9 +36,9 @@ onednn_layout_t onednn_layout_panels(const onednn_shape_t *shape);
  * in multiples of 16. */
 onednn_layout_t onednn_layout_product_panels(const onednn_shape_t *shape);
 
-/* A matrix of bfloat16 as its products with AMX read it: as above, but pairs of rows side by side, in
- * multiples of 32. */
-onednn_layout_t onednn_layout_short_panels(const onednn_shape_t *shape);
+/* A matrix of bfloat16 or 8-bit integers as its products with AMX read it: as above, but elements of two or
+ * four rows side by side, and rows in multiples of 32 or 64. */
+onednn_layout_t onednn_layout_amx_panels(const onednn_shape_t *shape, dnnl_data_type_t type);
 
 onednn_layout_t onednn_layout_strided(const onednn_shape_t *shape, const int64_t *strides);
 

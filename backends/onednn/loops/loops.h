@@ -113,7 +113,7 @@ enum { ONEDNN_FEW_ROWS = 4 };
  * M, at most ONEDNN_FEW_ROWS, N, K. */
 bool onednn_loop_product(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
 
-/* Products of kernels/matrix: of float32, of float32 with packed integers, of bfloat16. */
+/* Products of kernels/matrix: of float32, of float32 with packed integers, of bfloat16 or 8-bit integers. */
 typedef enum onednn_matrix_kind {
   ONEDNN_MATRIX_PLAIN,
   ONEDNN_MATRIX_NARROW,
@@ -127,12 +127,13 @@ typedef struct onednn_matrix_loop {
     kernel_narrow_t narrow;
     kernel_amx_t amx;
   };
+  bool has_scale;
   bool has_bias;
   bool has_sum;
 } onednn_matrix_loop_t;
 
-/* data: x, packed weights, bias and what is added if there are such, scratch memory for integers, y; context:
- * onednn_matrix_loop_t. */
+/* data: x, packed weights, scales of integers by AMX, bias and what is added if there are such, scratch
+ * memory for packed integers, y; context: onednn_matrix_loop_t. */
 bool onednn_loop_matrix(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
 
 /* data: x, running mean and variance, and as results mean, variance, running mean and variance of its

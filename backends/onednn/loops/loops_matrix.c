@@ -6,6 +6,7 @@ typedef struct matrix_body {
   const onednn_matrix_loop_t *loop;
   const float *x;
   const void *weights;
+  const float *scale;
   const float *bias;
   const float *sum;
   const float *x_sums;
@@ -32,8 +33,9 @@ static void narrow_range(void *opaque, int64_t begin, int64_t end) {
 
 static void amx_range(void *opaque, int64_t begin, int64_t end) {
   const matrix_body_t *body = opaque;
-  const kernel_amx_data_t data = {.x = (const void *)body->x,
+  const kernel_amx_data_t data = {.x = body->x,
                                   .weights = body->weights,
+                                  .scale = body->scale,
                                   .bias = body->bias,
                                   .sum = body->sum,
                                   .y = body->y};
@@ -46,6 +48,7 @@ bool onednn_loop_matrix(const onednn_loop_t *loop, const onednn_crew_t *crew, fl
   int next = 0;
   body.x = data[next++];
   body.weights = data[next++];
+  body.scale = context->has_scale ? data[next++] : NULL;
   body.bias = context->has_bias ? data[next++] : NULL;
   body.sum = context->has_sum ? data[next++] : NULL;
   float *sums = context->kind == ONEDNN_MATRIX_NARROW ? data[next++] : NULL;

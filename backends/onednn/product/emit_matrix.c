@@ -76,11 +76,51 @@ static bool take_activation(const onednn_post_t *post, onednn_matrix_kind_t kind
   return take_bounds(post, matrix) || take_function(post, kind, matrix);
 }
 
-bool onednn_matrix_takes_all(const onednn_plan_t *plan, const onednn_matrix_request_t *request) {
+static bool takes_all(const onednn_plan_t *plan, const onednn_matrix_request_t *request) {
   kernel_matrix_t unused = request->matrix;
   uint32_t taken = begins_with_sum(plan, request) ? 1 : 0;
-  return taken == request->post_count || (taken + 1 == request->post_count &&
-                                          take_activation(&request->posts[taken], request->kind, &unused));
+  if (taken < request->post_count && take_activation(&request->posts[taken], request->kind, &unused)) {
+    taken++;
+  }
+  if (taken < request->post_count && request->posts[taken].kind == ONEDNN_POST_QUANTIZE) {
+    taken++;
+  }
+  return taken == request->post_count;
+}
+
+static cleave_dtype_t dtype_of(dnnl_data_type_t type) {
+  switch ((int)type) {
+    case dnnl_bf16: return CLEAVE_DTYPE_BF16;
+    case dnnl_u8: return CLEAVE_DTYPE_U8;
+    case dnnl_s8: return CLEAVE_DTYPE_I8;
+    default: return CLEAVE_DTYPE_F32;
+  }
+}
+
+// With a short depth what is left to do with the sums takes longer than they do, and oneDNN is faster.
+bool onednn_amx_suits(const onednn_plan_t *plan, const onednn_matrix_request_t *request) {
+  const int64_t least_depth = 512;
+  const kernel_matrix_t *matrix = &request->matrix;
+  cleave_dtype_t dtype = dtype_of(request->source.layout.data_type);
+  return kernel_amx_runs_here() && dtype != CLEAVE_DTYPE_F32 && matrix->rows >= KERNEL_AMX_ROWS &&
+         matrix->columns >= KERNEL_AMX_PANEL && matrix->depth >= least_depth &&
+         matrix->depth % kernel_amx_depth(dtype) == 0 && takes_all(plan, request);
+}
+
+cleave_status_t onednn_amx_pack(onednn_plan_t *plan, const onednn_tensor_t *weights,
+                                onednn_matrix_request_t *request) {
+  onednn_shape_t shape = onednn_layout_shape(&weights->layout);
+  bool is_short = request->source.layout.data_type == dnnl_bf16;
+  onednn_layout_t panels = onednn_layout_amx_panels(&shape, is_short ? dnnl_bf16 : dnnl_s8);
+  return onednn_plan_convert(plan, weights, &panels, &request->weights);
+}
+
+onednn_layout_t onednn_matrix_result(const onednn_layout_t *wanted, const onednn_product_t *product) {
+  if (onednn_layout_is_strided(wanted) && wanted->format_desc.blocking.strides[1] == 1) {
+    return *wanted;
+  }
+  onednn_layout_t plain = onednn_layout_plain(&product->kernel);
+  return onednn_layout_typed(&plain, wanted->data_type);
 }
 
 /* The part of the context that all kinds have. */
@@ -105,19 +145,31 @@ cleave_status_t onednn_emit_matrix(onednn_plan_t *plan, const onednn_kernel_t *k
     context->narrow = *request->narrow;
   }
   *matrix = request->matrix;
-  onednn_argument_t arguments[6] = {{.name = DNNL_ARG_SRC, .tensor = request->source},
+  if (request->kind == ONEDNN_MATRIX_AMX) {
+    context->amx.x = dtype_of(request->source.layout.data_type);
+    context->amx.y = dtype_of(request->result.data_type);
+    context->has_scale = context->amx.x != CLEAVE_DTYPE_BF16;
+  }
+  onednn_argument_t arguments[7] = {{.name = DNNL_ARG_SRC},
                                     {.name = DNNL_ARG_WEIGHTS, .tensor = request->weights}};
   onednn_tensor_t sum;
   onednn_tensor_t result;
   uint32_t count = 2;
+  ONEDNN_TRY(onednn_plan_plain(plan, &request->source, &arguments[0].tensor));
   matrix->low = -INFINITY;
   matrix->high = INFINITY;
+  if (context->has_scale) {
+    arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_SRC_2, .tensor = request->scale};
+  }
   if (request->has_bias) {
     arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_BIAS, .tensor = request->bias};
   }
   uint32_t taken = context->has_sum ? 1 : 0;
   if (context->has_sum) {
     ONEDNN_TRY(fetch_sum(plan, request, &sum));
+    if (context->kind == ONEDNN_MATRIX_AMX) {
+      context->amx.sum = dtype_of(sum.layout.data_type);
+    }
     arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_SRC_1, .tensor = sum};
   }
   if (context->kind == ONEDNN_MATRIX_NARROW) {
@@ -129,16 +181,16 @@ cleave_status_t onednn_emit_matrix(onednn_plan_t *plan, const onednn_kernel_t *k
   if (taken < request->post_count && take_activation(&request->posts[taken], request->kind, matrix)) {
     taken++;
   }
+  if (context->kind == ONEDNN_MATRIX_AMX && taken < request->post_count) {
+    context->amx.factor = 1.0F / request->posts[taken].alpha;
+    context->amx.zero = (int32_t)request->posts[taken++].beta;
+  }
   bool is_whole = taken == request->post_count;
   ONEDNN_TRY(
       onednn_plan_make(plan, is_whole ? kernel->output : CLEAVE_INDEX_NONE, &request->result, &result));
   arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_DST, .tensor = result};
   matrix->y_stride = result.layout.format_desc.blocking.strides[0];
   matrix->sum_stride = context->has_sum ? sum.layout.format_desc.blocking.strides[0] : 0;
-  if (context->kind == ONEDNN_MATRIX_AMX) {
-    context->amx.adds_short = context->has_sum && sum.layout.data_type == dnnl_bf16;
-    context->amx.gives_short = result.layout.data_type == dnnl_bf16;
-  }
   const onednn_loop_t loop = {.run = onednn_loop_matrix,
                               .rank = (int32_t)count,
                               .context = context,

@@ -191,42 +191,28 @@ static cleave_status_t pack(onednn_plan_t *plan, const onednn_tensor_t *weights,
   return onednn_plan_convert(plan, &turned, &panels, out);
 }
 
-// What a product by tiles of our own is, but for the tensors.
+// A product by tiles of our own, but for the weights.
 static onednn_matrix_request_t matrix_request(const onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                               const onednn_product_t *product,
-                                              const onednn_folding_t *folding, bool is_short) {
-  onednn_matrix_request_t request = {
-      .kind = is_short ? ONEDNN_MATRIX_AMX : ONEDNN_MATRIX_PLAIN,
-      .matrix = {.rows = product->a.dims[0],
-                 .columns = product->b.dims[1],
-                 .depth = product->a.dims[1],
-                 .panel = kernel_matrix_panel(),
-                 .x_stride = product->a.dims[1]},
-      .shape = product->result,
-      .result = onednn_product_result(plan, kernel, product, onednn_plan_stores(plan, kernel->output)),
-      .posts = kernel->posts + folding->posts,
-      .post_count = kernel->post_count - folding->posts,
-      .label = is_short ? "matmul amx" : "matmul tiles"};
-  if (!onednn_layout_is_strided(&request.result) || request.result.format_desc.blocking.strides[1] != 1) {
-    onednn_layout_t plain = onednn_layout_plain(&product->kernel);
-    request.result = onednn_layout_typed(&plain, request.result.data_type);
-  }
-  return request;
-}
-
-static cleave_status_t run_matrix(onednn_plan_t *plan, const onednn_kernel_t *kernel,
-                                  const onednn_product_t *product, const product_context_t *context,
-                                  onednn_matrix_request_t *request) {
-  request->bias = context->bias_tensor;
-  request->has_bias = context->has_bias;
-  ONEDNN_TRY(onednn_plan_plain(plan, &context->source_tensor, &request->source));
-  if (request->kind == ONEDNN_MATRIX_AMX) {
-    onednn_layout_t panels = onednn_layout_short_panels(&product->b);
-    ONEDNN_TRY(onednn_plan_convert(plan, &context->weights_tensor, &panels, &request->weights));
-  } else {
-    ONEDNN_TRY(pack(plan, &context->weights_tensor, request->matrix.panel, &request->weights));
-  }
-  return onednn_emit_matrix(plan, kernel, request);
+                                              const onednn_folding_t *folding,
+                                              const product_context_t *context) {
+  bool is_short = context->source_tensor.layout.data_type == dnnl_bf16;
+  onednn_layout_t result =
+      onednn_product_result(plan, kernel, product, onednn_plan_stores(plan, kernel->output));
+  return (onednn_matrix_request_t){.kind = is_short ? ONEDNN_MATRIX_AMX : ONEDNN_MATRIX_PLAIN,
+                                   .matrix = {.rows = product->a.dims[0],
+                                              .columns = product->b.dims[1],
+                                              .depth = product->a.dims[1],
+                                              .panel = kernel_matrix_panel(),
+                                              .x_stride = product->a.dims[1]},
+                                   .source = context->source_tensor,
+                                   .bias = context->bias_tensor,
+                                   .has_bias = context->has_bias,
+                                   .shape = product->result,
+                                   .result = onednn_matrix_result(&result, product),
+                                   .posts = kernel->posts + folding->posts,
+                                   .post_count = kernel->post_count - folding->posts,
+                                   .label = is_short ? "matmul amx" : "matmul tiles"};
 }
 
 typedef enum choice { BY_ONEDNN, BY_TILES, BY_ROWS } choice_t;
@@ -246,15 +232,23 @@ static choice_t choose(const onednn_product_t *product, bool is_transposed) {
   return panel == KERNEL_MATRIX_PANEL ? BY_TILES : BY_ONEDNN;
 }
 
-// The same for bfloat16: by AMX, for a depth at which what is left to do with the sums takes less time than
-// they do.
-static choice_t choose_short(const onednn_plan_t *plan, const onednn_matrix_request_t *request) {
-  const int64_t least_depth = 512;
-  const kernel_matrix_t *matrix = &request->matrix;
-  bool suits = kernel_amx_runs_here() && matrix->rows >= KERNEL_AMX_ROWS &&
-               matrix->columns >= KERNEL_AMX_PANEL && matrix->depth >= least_depth &&
-               matrix->depth % KERNEL_AMX_DEPTH == 0 && onednn_matrix_takes_all(plan, request);
-  return suits ? BY_TILES : BY_ONEDNN;
+// By a kernel of our own, or by oneDNN.
+static cleave_status_t run_constant(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                    const onednn_product_t *product, const onednn_folding_t *folding,
+                                    bool is_transposed, product_context_t *context) {
+  onednn_matrix_request_t request = matrix_request(plan, kernel, product, folding, context);
+  choice_t choice = request.kind == ONEDNN_MATRIX_PLAIN ? choose(product, is_transposed)
+                    : onednn_amx_suits(plan, &request)  ? BY_TILES
+                                                        : BY_ONEDNN;
+  switch (choice) {
+    case BY_ROWS: return run_few_rows(plan, kernel, product, folding, context);
+    case BY_TILES:
+      ONEDNN_TRY(request.kind == ONEDNN_MATRIX_PLAIN
+                     ? pack(plan, &context->weights_tensor, request.matrix.panel, &request.weights)
+                     : onednn_amx_pack(plan, &context->weights_tensor, &request));
+      return onednn_emit_matrix(plan, kernel, &request);
+    default: return run(plan, kernel, product, folding, context);
+  }
 }
 
 cleave_status_t onednn_emit_product(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
@@ -296,14 +290,7 @@ cleave_status_t onednn_emit_product(onednn_plan_t *plan, const onednn_kernel_t *
     ONEDNN_TRY(onednn_product_bias(plan, &product, &folding, &context.bias_tensor));
     context.bias = context.bias_tensor.layout;
   }
-  onednn_matrix_request_t request = matrix_request(plan, kernel, &product, &folding, type == dnnl_bf16);
-  choice_t choice = BY_ONEDNN;
-  if (constant && product.tall && (type == dnnl_f32 || type == dnnl_bf16)) {
-    choice = type == dnnl_f32 ? choose(&product, flip_b) : choose_short(plan, &request);
-  }
-  switch (choice) {
-    case BY_TILES: return run_matrix(plan, kernel, &product, &context, &request);
-    case BY_ROWS: return run_few_rows(plan, kernel, &product, &folding, &context);
-    default: return run(plan, kernel, &product, &folding, &context);
-  }
+  bool is_own = constant && product.tall && (type == dnnl_f32 || type == dnnl_bf16);
+  return is_own ? run_constant(plan, kernel, &product, &folding, flip_b, &context)
+                : run(plan, kernel, &product, &folding, &context);
 }

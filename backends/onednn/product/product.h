@@ -62,13 +62,14 @@ CLEAVE_MUST_USE cleave_status_t onednn_product_bias(onednn_plan_t *plan, const o
                                                     const onednn_folding_t *folding, onednn_tensor_t *out);
 
 /* emit_matrix.c: a product by kernels/matrix. The first sum with a tensor of the result's shape, and bounds
- * or a function behind it, are part of the step. */
+ * or a function behind it, are part of the step; with AMX the rounding to integers behind these, too. */
 typedef struct onednn_matrix_request {
   onednn_matrix_kind_t kind;
   kernel_matrix_t matrix;        /* without bounds and strides of what is added and of the result */
-  onednn_tensor_t source;        /* rows of the matrix: bfloat16 for AMX, float32 for the others */
+  onednn_tensor_t source;        /* rows of the matrix: float32; for AMX bfloat16 or integers */
   onednn_tensor_t weights;       /* constant: in panels of the matrix, or packed integers */
   const kernel_narrow_t *narrow; /* how those are packed, if they are integers */
+  onednn_tensor_t scale;         /* if source and weights are integers: one per column, for their sums */
   onednn_tensor_t bias;          /* if `has_bias` */
   bool has_bias;
   onednn_shape_t shape;   /* of the result, as the graph sees it */
@@ -78,8 +79,15 @@ typedef struct onednn_matrix_request {
   const char *label;
 } onednn_matrix_request_t;
 
-/* Are all posts part of the step? */
-bool onednn_matrix_takes_all(const onednn_plan_t *plan, const onednn_matrix_request_t *request);
+/* Does kernels/matrix multiply it by AMX, with all posts? The request has its source, but not its weights. */
+bool onednn_amx_suits(const onednn_plan_t *plan, const onednn_matrix_request_t *request);
+
+/* The weights of a request for AMX, from a constant matrix. */
+CLEAVE_MUST_USE cleave_status_t onednn_amx_pack(onednn_plan_t *plan, const onednn_tensor_t *weights,
+                                                onednn_matrix_request_t *request);
+
+/* The wanted layout of the result if its rows have one stride and no gaps, or else row-major. */
+onednn_layout_t onednn_matrix_result(const onednn_layout_t *wanted, const onednn_product_t *product);
 
 /* Both add the steps and bind the result of the kernel. */
 CLEAVE_MUST_USE cleave_status_t onednn_emit_product(onednn_plan_t *plan, const onednn_kernel_t *kernel);

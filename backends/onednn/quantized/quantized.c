@@ -256,6 +256,51 @@ static cleave_status_t emit_convolution(onednn_plan_t *plan, const onednn_kernel
 
 // ---- products ----
 
+// A constant of the channels' numbers.
+static cleave_status_t list_of(onednn_plan_t *plan, const float *numbers, int64_t count,
+                               onednn_tensor_t *out) {
+  const onednn_shape_t shape = {.rank = 1, .dims = {count}};
+  onednn_layout_t layout = onednn_layout_plain(&shape);
+  float *data = NULL;
+  ONEDNN_TRY(onednn_plan_constant(plan, &layout, out, &data));
+  memcpy(data, numbers, (size_t)count * sizeof(float));
+  return CLEAVE_OK;
+}
+
+// By a kernel of our own, if it suits: `weights` are a constant matrix.
+static cleave_status_t emit_amx(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                const onednn_product_t *product, const context_t *context,
+                                const onednn_tensor_t *weights, const channels_t *channels, bool *done) {
+  onednn_tensor_t matrix;
+  onednn_layout_t result =
+      onednn_product_result(plan, kernel, product, onednn_plan_stores(plan, kernel->output));
+  onednn_matrix_request_t request = {.kind = ONEDNN_MATRIX_AMX,
+                                     .matrix = {.rows = product->a.dims[0],
+                                                .columns = product->b.dims[1],
+                                                .depth = product->a.dims[1],
+                                                .x_stride = product->a.dims[1]},
+                                     .source = context->source_tensor,
+                                     .shape = product->result,
+                                     .result = onednn_matrix_result(&result, product),
+                                     .posts = channels->posts,
+                                     .post_count = channels->post_count,
+                                     .label = "matmul amx"};
+  *done = onednn_amx_suits(plan, &request);
+  if (!*done) {
+    return CLEAVE_OK;
+  }
+  for (int64_t c = 0; c < channels->count; c++) {
+    request.has_bias = request.has_bias || channels->shift[c] != 0.0F;
+  }
+  ONEDNN_TRY(list_of(plan, channels->scale, channels->count, &request.scale));
+  if (request.has_bias) {
+    ONEDNN_TRY(list_of(plan, channels->shift, channels->count, &request.bias));
+  }
+  ONEDNN_TRY(onednn_plan_reshape(plan, weights, &product->b, &matrix));
+  ONEDNN_TRY(onednn_amx_pack(plan, &matrix, &request));
+  return onednn_emit_matrix(plan, kernel, &request);
+}
+
 // Long: one request, from its operands to the result.
 static cleave_status_t emit_product(onednn_plan_t *plan, const onednn_kernel_t *kernel, context_t *context,
                                     bool *done) {
@@ -289,6 +334,13 @@ static cleave_status_t emit_product(onednn_plan_t *plan, const onednn_kernel_t *
   }
   fold_result(plan, &channels);
   onednn_product_shapes(plan, kernel, &product);
+  ONEDNN_TRY(onednn_product_operand(plan, &a, a.layout.data_type, &product.a, &context->source_tensor));
+  if (constant && product.tall) {
+    ONEDNN_TRY(emit_amx(plan, kernel, &product, context, &b, &channels, done));
+  }
+  if (*done) {
+    return CLEAVE_OK;
+  }
   context->numbers.result_mask = 1 << (product.kernel.rank - 1);
   context->numbers.weights_mask = 1 << (product.kernel.rank - 1);
   onednn_shape_t list = product.kernel;
@@ -296,7 +348,6 @@ static cleave_status_t emit_product(onednn_plan_t *plan, const onednn_kernel_t *
     list.dims[d] = 1;
   }
   ONEDNN_TRY(set_numbers(plan, &channels, &list, context));
-  ONEDNN_TRY(onednn_product_operand(plan, &a, a.layout.data_type, &product.a, &context->source_tensor));
   if (constant) {
     ONEDNN_TRY(onednn_plan_reshape(plan, &b, &product.b, &context->weights_tensor));
     onednn_layout_t any = onednn_layout_any(&product.b);
