@@ -130,6 +130,20 @@ return {
     expect_not = { "product" },
     equal = true,
   },
+  test "products of many rows and a large depth, with sums and functions" {
+    graph = function(g, x, y)
+      local a = through(g, x, 0.03, 100)
+      local up = g.MatMul(a, weights_by_channel(g, { 512, 576 }, 1)) + g.normal { 576 }
+      local b = through(g, g.Gelu(up), 0.1, 3)
+      local down = g.MatMul(b, weights_by_channel(g, { 576, 512 }, 1)) + g.normal { 512 } + x
+      local c = through(g, y, 0.03, -5, "int8")
+      return down, through(g, g.MatMul(c, weights(g, { 512, 70 })), 0.2, 2, "int8")
+    end,
+    inputs = { x = { 2, 12, 512 }, y = { 17, 512 } },
+    expect = { quantized = 3, left = 0 },
+    expect_not = { "product" },
+    equal = true,
+  },
   test "products of batches and of few rows" {
     graph = function(g, x)
       local a = through(g, x, 0.03, 128)
