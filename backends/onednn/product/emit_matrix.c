@@ -132,32 +132,42 @@ static kernel_matrix_t *matrix_of(onednn_matrix_loop_t *context) {
   }
 }
 
-cleave_status_t onednn_emit_matrix(onednn_plan_t *plan, const onednn_kernel_t *kernel,
-                                   const onednn_matrix_request_t *request) {
+/* What the step knows before its posts; NULL: out of memory. */
+static onednn_matrix_loop_t *make_context(const onednn_plan_t *plan, const onednn_matrix_request_t *request) {
   onednn_matrix_loop_t *context = kernel_arena_allocate(plan->arena, 1, sizeof(*context));
   if (context == NULL) {
-    return onednn_plan_out_of_memory(plan);
+    return NULL;
   }
   *context = (onednn_matrix_loop_t){
       .kind = request->kind, .has_bias = request->has_bias, .has_sum = begins_with_sum(plan, request)};
-  kernel_matrix_t *matrix = matrix_of(context);
   if (request->kind == ONEDNN_MATRIX_NARROW) {
     context->narrow = *request->narrow;
   }
-  *matrix = request->matrix;
   if (request->kind == ONEDNN_MATRIX_AMX) {
     context->amx.x = dtype_of(request->source.layout.data_type);
     context->amx.y = dtype_of(request->result.data_type);
     context->has_scale = context->amx.x != CLEAVE_DTYPE_BF16;
   }
+  kernel_matrix_t *matrix = matrix_of(context);
+  *matrix = request->matrix;
+  matrix->low = -INFINITY;
+  matrix->high = INFINITY;
+  return context;
+}
+
+cleave_status_t onednn_emit_matrix(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                   const onednn_matrix_request_t *request) {
+  onednn_matrix_loop_t *context = make_context(plan, request);
+  if (context == NULL) {
+    return onednn_plan_out_of_memory(plan);
+  }
+  kernel_matrix_t *matrix = matrix_of(context);
   onednn_argument_t arguments[7] = {{.name = DNNL_ARG_SRC},
                                     {.name = DNNL_ARG_WEIGHTS, .tensor = request->weights}};
   onednn_tensor_t sum;
   onednn_tensor_t result;
   uint32_t count = 2;
   ONEDNN_TRY(onednn_plan_plain(plan, &request->source, &arguments[0].tensor));
-  matrix->low = -INFINITY;
-  matrix->high = INFINITY;
   if (context->has_scale) {
     arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_SRC_2, .tensor = request->scale};
   }

@@ -267,11 +267,10 @@ static cleave_status_t list_of(onednn_plan_t *plan, const float *numbers, int64_
   return CLEAVE_OK;
 }
 
-// By a kernel of our own, if it suits: `weights` are a constant matrix.
+// By a kernel of our own, if it suits a product with a constant matrix.
 static cleave_status_t emit_amx(onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                 const onednn_product_t *product, const context_t *context,
-                                const onednn_tensor_t *weights, const channels_t *channels, bool *done) {
-  onednn_tensor_t matrix;
+                                const channels_t *channels, bool *done) {
   onednn_layout_t result =
       onednn_product_result(plan, kernel, product, onednn_plan_stores(plan, kernel->output));
   onednn_matrix_request_t request = {.kind = ONEDNN_MATRIX_AMX,
@@ -296,8 +295,7 @@ static cleave_status_t emit_amx(onednn_plan_t *plan, const onednn_kernel_t *kern
   if (request.has_bias) {
     ONEDNN_TRY(list_of(plan, channels->shift, channels->count, &request.bias));
   }
-  ONEDNN_TRY(onednn_plan_reshape(plan, weights, &product->b, &matrix));
-  ONEDNN_TRY(onednn_amx_pack(plan, &matrix, &request));
+  ONEDNN_TRY(onednn_amx_pack(plan, &context->weights_tensor, &request));
   return onednn_emit_matrix(plan, kernel, &request);
 }
 
@@ -335,8 +333,16 @@ static cleave_status_t emit_product(onednn_plan_t *plan, const onednn_kernel_t *
   fold_result(plan, &channels);
   onednn_product_shapes(plan, kernel, &product);
   ONEDNN_TRY(onednn_product_operand(plan, &a, a.layout.data_type, &product.a, &context->source_tensor));
+  if (constant) {
+    ONEDNN_TRY(onednn_plan_reshape(plan, &b, &product.b, &context->weights_tensor));
+    onednn_layout_t any = onednn_layout_any(&product.b);
+    context->weights = onednn_layout_typed(&any, dnnl_s8);
+  } else {
+    ONEDNN_TRY(onednn_product_operand(plan, &b, dnnl_s8, &product.b, &context->weights_tensor));
+    context->weights = context->weights_tensor.layout;
+  }
   if (constant && product.tall) {
-    ONEDNN_TRY(emit_amx(plan, kernel, &product, context, &b, &channels, done));
+    ONEDNN_TRY(emit_amx(plan, kernel, &product, context, &channels, done));
   }
   if (*done) {
     return CLEAVE_OK;
@@ -348,14 +354,6 @@ static cleave_status_t emit_product(onednn_plan_t *plan, const onednn_kernel_t *
     list.dims[d] = 1;
   }
   ONEDNN_TRY(set_numbers(plan, &channels, &list, context));
-  if (constant) {
-    ONEDNN_TRY(onednn_plan_reshape(plan, &b, &product.b, &context->weights_tensor));
-    onednn_layout_t any = onednn_layout_any(&product.b);
-    context->weights = onednn_layout_typed(&any, dnnl_s8);
-  } else {
-    ONEDNN_TRY(onednn_product_operand(plan, &b, dnnl_s8, &product.b, &context->weights_tensor));
-    context->weights = context->weights_tensor.layout;
-  }
   context->source = context->source_tensor.layout;
   onednn_request_t request = {.what = "matmul",
                               .node = kernel->node,
