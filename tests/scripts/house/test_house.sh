@@ -48,6 +48,11 @@ rooms=$(find src backends -name '*.c' | sed 's|/[^/]*$||' | sort -u)
 for folder in src $rooms backends rules examples examples/*/ lua tests; do
   [ -f "${folder%/}/README.md" ] || complain "${folder%/}: no README.md"
 done
+# What git keeps is written by people: a model that was exported into the project by mistake is larger.
+if git rev-parse --git-dir >/dev/null 2>&1; then
+  large=$(git ls-files -z | xargs -0 ls -l 2>/dev/null | awk '$5 > 1048576 { print $NF }')
+  [ -z "$large" ] || complain "files of more than 1 MiB: $large"
+fi
 if command -v clang-format >/dev/null; then
   # shellcheck disable=SC2086
   clang-format --dry-run --Werror $sources 2>&1 | grep -m 20 'error:' && complain "clang-format: see above"
