@@ -161,7 +161,8 @@ static float *sums_at(const block_t *block, int64_t t, int64_t half) {
 
 /* Of the first `count` lanes, which may be negative or more than there are. */
 static __mmask16 mask_of(int64_t count) {
-  return count >= LANES ? 0xffff : count <= 0 ? 0 : (__mmask16)((1U << count) - 1U);
+  const unsigned lanes = count >= LANES ? LANES : count <= 0 ? 0 : (unsigned)count;
+  return (__mmask16)((1U << lanes) - 1U);
 }
 
 static inline __m512 load(const unsigned char *from, cleave_dtype_t dtype, __mmask16 mask) {
