@@ -91,11 +91,11 @@ static bool is_depthwise(const onednn_plan_t *plan, const onednn_kernel_t *kerne
 
 // Are products faster than oneDNN? Measurements say so for activations for which oneDNN takes twice the time,
 // for few pixels, and for blocks of channels of which the last is not full: oneDNN multiplies all of it. On
-// Intel's processors they are for several threads and many channels in blocks, too: a thread mostly reads
+// Intel's processors they are for several threads and large products in blocks, too: a thread mostly reads
 // what it has written, as kernels/winograd and kernels/depthwise share pixels in the same way.
 static bool pays(const onednn_plan_t *plan, const onednn_step_request_t *request) {
   const int64_t few = 256;
-  const int64_t many = 64;
+  const int64_t large = 20000000;
   kernel_activation_t activation;
   bool adds = onednn_adds_image(plan, request);
   bool acts = request->post_count > (adds ? 1U : 0U) &&
@@ -105,7 +105,8 @@ static bool pays(const onednn_plan_t *plan, const onednn_step_request_t *request
   bool is_blocked = !onednn_layout_is_strided(&request->source.layout);
   int64_t channels = onednn_layout_shape(&request->source.layout).dims[1];
   bool is_padded = is_blocked && channels % PANEL != 0;
-  bool is_shared = is_blocked && channels >= many && plan->threads > 1 && kernel_is_intel();
+  bool is_large = pixels * channels * request->shape.dims[1] >= large;
+  bool is_shared = is_blocked && is_large && plan->threads > 1 && kernel_is_intel();
   return acts || pixels <= few || is_padded || is_shared;
 }
 
