@@ -38,8 +38,8 @@ hosts() {
     --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include 10.77.0.0/24 "$@"
 }
 
-# aborted COMMAND...: runs a command in which a process ends the others by MPI_Abort. Open MPI 4.1.4's mpirun itself crashes then, once
-# in a thousand runs, when it has printed everything and frees what it had for their messages. The command runs again if it does.
+# aborted COMMAND...: runs a command in which a process ends the others by MPI_Abort. Open MPI 4.1.4's mpirun itself may crash then
+# (seen once), when it has printed everything and frees what it had for their messages. The command runs again if it does.
 aborted() {
   for aborted_try in 1 2; do
     "$@" >aborted.out 2>&1 </dev/null

@@ -8,24 +8,20 @@
 
 #include "kernels/instructions.h"
 
-/* Bytes of a row of a tile, columns of half a panel, halves of one, rows of a block, bytes of x of a unit,
- * most tiles along the depth of a part, floats of a tile of rows and half a panel, bytes that are multiplied
- * and are worth a thread, floats of a vector; bytes of weights for a tile along the depth, and of half a
- * panel of one row of it. */
 enum {
-  ROWS = KERNEL_AMX_ROWS,
+  ROWS = KERNEL_AMX_ROWS, /* of a tile */
+  BYTES = 64,             /* of a row of a tile, and of a line of the caches */
   PANEL = KERNEL_AMX_PANEL,
-  BYTES = 64,
-  WIDTH = PANEL / 2,
-  HALVES = 2,
-  BLOCK = 128,
-  X_BYTES = 1310720,
-  STEPS = 8,
-  BUFFER = ROWS * WIDTH,
-  GRAIN = 4000000,
-  LANES = 16,
-  STEP_BYTES = PANEL * BYTES,
-  HALF_BYTES = 4 * WIDTH
+  HALVES = 2, /* of a panel */
+  WIDTH = PANEL / HALVES,
+  BLOCK = 128,                /* rows whose sums lie in the buffer */
+  X_BYTES = 1310720,          /* of the rows of a unit, which stay in the second cache */
+  STEPS = 8,                  /* most tiles along the depth of a part */
+  BUFFER = ROWS * WIDTH,      /* sums of 16 rows and half a panel */
+  GRAIN = 4000000,            /* multiplied bytes that are worth a thread */
+  LANES = 16,                 /* floats of a vector */
+  STEP_BYTES = PANEL * BYTES, /* of the weights of a panel for a tile along the depth */
+  HALF_BYTES = 4 * WIDTH      /* of those of half a panel in a row of a tile */
 };
 
 static int64_t quotient_up(int64_t a, int64_t b) {
@@ -78,17 +74,16 @@ int64_t kernel_amx_grain(const kernel_amx_t *amx) {
 
 /* Asks the processor, which takes a hypervisor long, and the system. */
 static bool may_run(void) {
-  enum { REQUEST_STATE = 0x1023, TILE_DATA = 18 }; /* of arch_prctl, Linux 5.16 */
-  enum {
-    TILES = 1 << 22 | 1 << 24 | 1 << 25,
-    VECTORS = 1 << 5
-  }; /* of leaf 7: of bfloat16, of all, of integers */
+  enum { REQUEST_STATE = 0x1023, TILE_DATA = 18 };                        /* of arch_prctl, Linux 5.16 */
+  enum { TILES = 1 << 24, BFLOAT_TILES = 1 << 22, BYTE_TILES = 1 << 25 }; /* of leaf 7 */
+  enum { BFLOAT_VECTORS = 1 << 5 };                                       /* of its subleaf 1 */
+  const unsigned tiles = TILES | BFLOAT_TILES | BYTE_TILES;
   unsigned a = 0;
   unsigned b = 0;
   unsigned c = 0;
   unsigned d = 0;
-  bool has_tiles = __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & TILES) == TILES;
-  bool rounds = __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & VECTORS) != 0;
+  bool has_tiles = __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & tiles) == tiles;
+  bool rounds = __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & BFLOAT_VECTORS) != 0;
   return has_tiles && rounds && syscall(SYS_arch_prctl, REQUEST_STATE, TILE_DATA) == 0;
 }
 
@@ -216,7 +211,7 @@ static rest_t rest_of(const block_t *block, int64_t t, int64_t half) {
   int64_t column = block->column + half * WIDTH;
   rest_t rest = {.end = least(block->rows - t * ROWS, 2 * ROWS)};
   for (int k = 0; k < 2 && k * ROWS < rest.end; k++) {
-    rest.sums[k] = sums_at(block, t + k, half) - tile_row(block, t + k) * WIDTH + row * WIDTH;
+    rest.sums[k] = sums_at(block, t + k, half) + (row - tile_row(block, t + k)) * WIDTH;
   }
   for (int v = 0; v < 2; v++) {
     rest.masks[v] = mask_of(matrix->columns - column - v * LANES);

@@ -90,10 +90,11 @@ static bool takes_all(const onednn_plan_t *plan, const onednn_matrix_request_t *
 
 static cleave_dtype_t dtype_of(dnnl_data_type_t type) {
   switch ((int)type) {
+    case dnnl_f32: return CLEAVE_DTYPE_F32;
     case dnnl_bf16: return CLEAVE_DTYPE_BF16;
     case dnnl_u8: return CLEAVE_DTYPE_U8;
     case dnnl_s8: return CLEAVE_DTYPE_I8;
-    default: return CLEAVE_DTYPE_F32;
+    default: return CLEAVE_DTYPE_UNKNOWN;
   }
 }
 
@@ -102,7 +103,9 @@ bool onednn_amx_suits(const onednn_plan_t *plan, const onednn_matrix_request_t *
   const int64_t least_depth = 512;
   const kernel_matrix_t *matrix = &request->matrix;
   cleave_dtype_t dtype = dtype_of(request->source.layout.data_type);
-  return kernel_amx_runs_here() && dtype != CLEAVE_DTYPE_F32 && matrix->rows >= KERNEL_AMX_ROWS &&
+  bool is_known = dtype != CLEAVE_DTYPE_F32 && dtype != CLEAVE_DTYPE_UNKNOWN &&
+                  dtype_of(request->result.data_type) != CLEAVE_DTYPE_UNKNOWN;
+  return is_known && kernel_amx_runs_here() && matrix->rows >= KERNEL_AMX_ROWS &&
          matrix->columns >= KERNEL_AMX_PANEL && matrix->depth >= least_depth &&
          matrix->depth % kernel_amx_depth(dtype) == 0 && takes_all(plan, request);
 }

@@ -123,6 +123,18 @@ check "products beside an operator that is spelled out" 0 'matmul,[^,]*,[^,]*,sr
   --rules "$rules" --set precision=int8 --ranges attend.json --data sets/attend --atol 0.05 --repeat 1
 also "all of them" 'quantized .* 4 '
 also "are close to float32" 'all outputs match'
+cat >deep.lua <<'LUA'
+local x = g.input("x", "float32", { 2, 12, 512 })
+local up = g.Gelu(g.MatMul(x, g.weight { 512, 576 }) + g.normal { 576 })
+g.output("y", g.MatMul(up, g.weight { 576, 512 }) + g.normal { 512 } + x)
+LUA
+check "inputs of deep products" 0 '' "$program" run deep.lua --save sets/deep --repeat 1
+check "their ranges" 0 'deep.json' "$program" calibrate deep.lua --data sets/deep -o deep.json
+check "deep products of integers" 0 'all outputs match' "$program" run deep.lua --rules "$rules" --set precision=int8 --ranges deep.json \
+  --data sets/deep --atol 0.3 --repeat 1 --profile deep_trace.json
+if grep -qw amx_int8 /proc/cpuinfo && grep -qw amx_bf16 /proc/cpuinfo; then
+  check "both by AMX" 0 '^2$' sh -c 'grep -o "matmul amx" deep_trace.json | wc -l'
+fi
 check "what is kept stays float32" 0 'quantized .* 2 ' int8 run net.lua --set 'keep=la*' --repeat 1
 check "by operator" 0 'quantized .* 1 ' int8 run net.lua --set keep=Conv --repeat 1
 check "weights of 8 bits need VNNI" 0 'neither AVX512_VNNI nor AVX_VNNI' \
