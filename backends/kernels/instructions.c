@@ -10,9 +10,12 @@ int kernel_instructions_allowed(void) {
   int allowed = atomic_load_explicit(&once, memory_order_relaxed);
   if (allowed < 0) {
     const char *wanted = getenv("CLEAVE_INSTRUCTIONS");
-    allowed = wanted != NULL && strcasecmp(wanted, "plain") == 0  ? KERNEL_PLAIN
-              : wanted != NULL && strcasecmp(wanted, "avx2") == 0 ? KERNEL_AVX2
-                                                                  : KERNEL_AVX512;
+    static const char *const names[] = {
+        [KERNEL_PLAIN] = "plain", [KERNEL_AVX2] = "avx2", [KERNEL_AVX512] = "avx512"};
+    allowed = KERNEL_AMX;
+    for (int k = KERNEL_PLAIN; wanted != NULL && k < KERNEL_AMX; k++) {
+      allowed = strcasecmp(wanted, names[k]) == 0 ? k : allowed;
+    }
     atomic_store_explicit(&once, allowed, memory_order_relaxed);
   }
   return allowed;

@@ -5,15 +5,15 @@
 
 #include <stdbool.h>
 
-enum { KERNEL_PLAIN, KERNEL_AVX2, KERNEL_AVX512 };
+enum { KERNEL_PLAIN, KERNEL_AVX2, KERNEL_AVX512, KERNEL_AMX };
 
 /* The best that the processor has, at most `limit` and what the environment allows. AVX2 comes with FMA
- * and F16C; AVX-512 is F, BW, DQ and VL. */
+ * and F16C; AVX-512 is F, BW, DQ and VL. Of AMX kernel_amx_runs_here tells. */
 int kernel_instructions(int limit);
 
-/* The instructions that the environment allows, which is read once: CLEAVE_INSTRUCTIONS=plain or =avx2, in
- * letters of any case; anything else allows all. With it a processor computes the same bits as one that has
- * no more, and tests reach the loops for it. */
+/* The instructions that the environment allows, which is read once: CLEAVE_INSTRUCTIONS=plain, =avx2 or
+ * =avx512, in letters of any case; anything else allows all. With it a processor computes the same bits as
+ * one that has no more, and tests reach the loops for it. */
 int kernel_instructions_allowed(void);
 
 /* Does software gain by fetching what it reads next from memory? Not on AMD's Zen 3 and 4, whose

@@ -260,6 +260,7 @@ static void limit_instructions(void) {
   switch (kernel_instructions_allowed()) {
     case KERNEL_PLAIN: (void)dnnl_set_max_cpu_isa(dnnl_cpu_isa_sse41); break;
     case KERNEL_AVX2: (void)dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2); break;
+    case KERNEL_AVX512: (void)dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_bf16); break;
     default: break;
   }
 }

@@ -6,10 +6,9 @@
 #ifndef ONEDNN_CONVOLUTION_H
 #define ONEDNN_CONVOLUTION_H
 
-#include <stdatomic.h>
-
 #include "kernels/matrix/activation.h"
 #include "onednn/emit/emit.h"
+#include "onednn/loops/shares.h"
 
 CLEAVE_MUST_USE cleave_status_t onednn_emit_convolution(onednn_plan_t *plan, const onednn_kernel_t *kernel);
 
@@ -65,37 +64,6 @@ typedef struct onednn_step_request {
   uint32_t post_count;
 } onednn_step_request_t;
 
-/* Units of a step, shared by threads: each has those of its part, one behind the other, because what it reads
- * is in its own cache, and then helps the next ones. */
-enum { ONEDNN_MAX_SHARES = 64 };
-
-typedef struct onednn_shares {
-  int64_t units;
-  int64_t count;
-  atomic_llong next[ONEDNN_MAX_SHARES]; /* unit of a share */
-} onednn_shares_t;
-
-static inline void onednn_shares_init(onednn_shares_t *shares, int64_t units, int64_t threads) {
-  int64_t most = threads < ONEDNN_MAX_SHARES ? threads : ONEDNN_MAX_SHARES;
-  shares->units = units;
-  shares->count = units < most ? units : most;
-  for (int64_t k = 0; k < shares->count; k++) {
-    atomic_init(&shares->next[k], units * k / shares->count);
-  }
-}
-
-/* The next unit for the thread of share `own`; -1: none is left. */
-static inline int64_t onednn_shares_take(onednn_shares_t *shares, int64_t own) {
-  for (int64_t k = 0; k < shares->count; k++) {
-    int64_t share = (own + k) % shares->count;
-    int64_t unit = atomic_fetch_add(&shares->next[share], 1);
-    if (unit < shares->units * (share + 1) / shares->count) {
-      return unit;
-    }
-  }
-  return -1;
-}
-
 /* Does the first post add a tensor of the result's shape? */
 bool onednn_adds_image(const onednn_plan_t *plan, const onednn_step_request_t *request);
 
@@ -108,14 +76,21 @@ CLEAVE_MUST_USE cleave_status_t onednn_step_result(onednn_plan_t *plan, const on
 CLEAVE_MUST_USE cleave_status_t onednn_emit_winograd(onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                                      const onednn_step_request_t *request);
 
-/* wide.c: is it a product of the pixels, or a depthwise convolution, that the kernels for AVX-512 compute
- * with all posts, as the data lie? */
-bool onednn_wide_suits(const onednn_plan_t *plan, const onednn_kernel_t *kernel,
-                       const onednn_window_t *window, const onednn_step_request_t *request);
+/* wide.c: by which kernel for AVX-512 or AMX is it computed, with all posts? */
+typedef enum onednn_wide_kind {
+  ONEDNN_WIDE_NONE,
+  ONEDNN_WIDE_PRODUCT, /* of the pixels, as they lie, and windows of one pixel */
+  ONEDNN_WIDE_DEPTHWISE,
+  ONEDNN_WIDE_THIRDS
+} onednn_wide_kind_t;
+
+onednn_wide_kind_t onednn_wide_suits(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                     const onednn_window_t *window, const onednn_step_request_t *request);
 
 /* Adds the step and binds the result of the kernel. */
 CLEAVE_MUST_USE cleave_status_t onednn_emit_wide(onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                                  const onednn_window_t *window,
-                                                 const onednn_step_request_t *request);
+                                                 const onednn_step_request_t *request,
+                                                 onednn_wide_kind_t kind);
 
 #endif /* ONEDNN_CONVOLUTION_H */

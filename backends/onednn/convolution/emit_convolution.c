@@ -346,8 +346,9 @@ static cleave_status_t emit_own(onednn_plan_t *plan, const onednn_kernel_t *kern
     plan->formed[plan->kernel] = onednn_plan_form(plan).layout != ONEDNN_FORM_DEFAULT;
     return onednn_emit_winograd(plan, kernel, &request);
   }
-  *emitted = onednn_wide_suits(plan, kernel, &context->window, &request);
-  return *emitted ? onednn_emit_wide(plan, kernel, &context->window, &request) : CLEAVE_OK;
+  const onednn_wide_kind_t kind = onednn_wide_suits(plan, kernel, &context->window, &request);
+  *emitted = kind != ONEDNN_WIDE_NONE;
+  return *emitted ? onednn_emit_wide(plan, kernel, &context->window, &request, kind) : CLEAVE_OK;
 }
 
 cleave_status_t onednn_emit_convolution(onednn_plan_t *plan, const onednn_kernel_t *kernel) {

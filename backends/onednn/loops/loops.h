@@ -7,8 +7,9 @@
 #ifndef ONEDNN_LOOPS_H
 #define ONEDNN_LOOPS_H
 
+#include "kernels/amx/amx.h"
+#include "kernels/amx/thirds.h"
 #include "kernels/loops/loops.h"
-#include "kernels/matrix/amx.h"
 #include "kernels/matrix/narrow.h"
 #include "onednn/analysis/analysis.h"
 #include "onednn/units/windows.h"
@@ -113,11 +114,25 @@ enum { ONEDNN_FEW_ROWS = 4 };
  * M, at most ONEDNN_FEW_ROWS, N, K. */
 bool onednn_loop_product(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
 
-/* Products of kernels/matrix: of float32, of float32 with packed integers, of bfloat16 or 8-bit integers. */
+/* What steps have in common that compute float32 by AMX. */
+typedef struct onednn_thirds {
+  kernel_thirds_t thirds;
+  kernel_thirds_cut_t cut;
+  int64_t slots; /* of scratch memory, each for one unit at a time */
+} onednn_thirds_t;
+
+/* Cuts the work, of which all sizes are set, and says how many bytes of scratch memory it takes. */
+size_t onednn_thirds_cut(onednn_thirds_t *step, int32_t threads);
+void onednn_thirds_run(const onednn_thirds_t *step, const onednn_crew_t *crew,
+                       const kernel_thirds_data_t *data, void *scratch);
+
+/* Products of kernels/matrix: of float32, of float32 with packed integers; and of kernels/amx: of bfloat16 or
+ * 8-bit integers, of float32 in thirds. */
 typedef enum onednn_matrix_kind {
   ONEDNN_MATRIX_PLAIN,
   ONEDNN_MATRIX_NARROW,
-  ONEDNN_MATRIX_AMX
+  ONEDNN_MATRIX_AMX,
+  ONEDNN_MATRIX_THIRDS
 } onednn_matrix_kind_t;
 
 typedef struct onednn_matrix_loop {
@@ -126,6 +141,7 @@ typedef struct onednn_matrix_loop {
     kernel_matrix_t plain;
     kernel_narrow_t narrow;
     kernel_amx_t amx;
+    onednn_thirds_t thirds;
   };
   bool has_scale;
   bool has_bias;
@@ -133,7 +149,7 @@ typedef struct onednn_matrix_loop {
 } onednn_matrix_loop_t;
 
 /* data: x, packed weights, scales of integers by AMX, bias and what is added if there are such, scratch
- * memory for packed integers, y; context: onednn_matrix_loop_t. */
+ * memory for packed integers and for thirds, y; context: onednn_matrix_loop_t. */
 bool onednn_loop_matrix(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
 
 /* data: x, running mean and variance, and as results mean, variance, running mean and variance of its

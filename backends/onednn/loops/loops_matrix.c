@@ -42,6 +42,12 @@ static void amx_range(void *opaque, int64_t begin, int64_t end) {
   kernel_amx_run(&body->loop->amx, &data, begin, end);
 }
 
+static void run_thirds(const matrix_body_t *body, const onednn_crew_t *crew, float *scratch) {
+  const kernel_thirds_data_t data = {
+      .x = body->x, .weights = body->weights, .bias = body->bias, .sum = body->sum, .y = body->y};
+  onednn_thirds_run(&body->loop->thirds, crew, &data, scratch);
+}
+
 bool onednn_loop_matrix(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data) {
   const onednn_matrix_loop_t *context = loop->context;
   matrix_body_t body = {.loop = context};
@@ -51,12 +57,13 @@ bool onednn_loop_matrix(const onednn_loop_t *loop, const onednn_crew_t *crew, fl
   body.scale = context->has_scale ? data[next++] : NULL;
   body.bias = context->has_bias ? data[next++] : NULL;
   body.sum = context->has_sum ? data[next++] : NULL;
-  float *sums = context->kind == ONEDNN_MATRIX_NARROW ? data[next++] : NULL;
-  body.x_sums = sums;
+  bool has_scratch = context->kind == ONEDNN_MATRIX_NARROW || context->kind == ONEDNN_MATRIX_THIRDS;
+  float *scratch = has_scratch ? data[next++] : NULL;
+  body.x_sums = scratch;
   body.y = data[next];
   switch (context->kind) {
     case ONEDNN_MATRIX_NARROW:
-      kernel_narrow_sum(&context->narrow, body.x, sums);
+      kernel_narrow_sum(&context->narrow, body.x, scratch);
       crew->host->parallel_for(crew->threads, kernel_narrow_units(&context->narrow),
                                kernel_narrow_grain(&context->narrow), narrow_range, &body);
       break;
@@ -64,6 +71,7 @@ bool onednn_loop_matrix(const onednn_loop_t *loop, const onednn_crew_t *crew, fl
       crew->host->parallel_for(crew->threads, kernel_amx_units(&context->amx),
                                kernel_amx_grain(&context->amx), amx_range, &body);
       break;
+    case ONEDNN_MATRIX_THIRDS: run_thirds(&body, crew, scratch); break;
     default:
       crew->host->parallel_for(crew->threads, kernel_matrix_units(&context->plain),
                                kernel_matrix_grain(&context->plain), plain_range, &body);

@@ -164,7 +164,7 @@ static cleave_status_t pack_stretches(onednn_plan_t *plan, const onednn_stretche
     const char *source = (const char *)buffer->source->tensor.data + from->offset + part.from_offset;
     // oneDNN takes one kind of pointer for reading and writing.
     void *data[2] = {(void *)(uintptr_t)source, (char *)plan->buffers[to->buffer].data + part.to_offset};
-    if (buffer->data == NULL) {
+    if (buffer->data == NULL && !onednn_panels_pack_from(stretches->from, stretches->to)) {
       ONEDNN_TRY(onednn_plan_reserve_scratch(plan, part.from_bytes));
       memcpy(plan->scratch, source, part.from_bytes);
       data[0] = plan->scratch;

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "onednn/emit/emit.h"
+#include "onednn/plan/care.h"
 #include "onednn/product/product.h"
 
 /* Is the first post a sum with a tensor of the result's shape? */
@@ -110,6 +111,37 @@ bool onednn_amx_suits(const onednn_plan_t *plan, const onednn_matrix_request_t *
          matrix->depth % kernel_amx_depth(dtype) == 0 && takes_all(plan, request);
 }
 
+static void fill_thirds(const kernel_matrix_t *matrix, kernel_thirds_t *thirds) {
+  const kernel_thirds_image_t image = {.block = KERNEL_THIRDS_PANEL};
+  *thirds = (kernel_thirds_t){.images = 1,
+                              .depth = matrix->depth,
+                              .columns = matrix->columns,
+                              .x_lines = 1,
+                              .x_width = matrix->rows,
+                              .y_lines = 1,
+                              .y_width = matrix->rows,
+                              .sides = {1, 1},
+                              .stride = 1,
+                              .x = image,
+                              .y = image,
+                              .sum = image,
+                              .activation = {.low = matrix->low, .high = matrix->high},
+                              .then = matrix->then,
+                              .alpha = matrix->alpha,
+                              .beta = matrix->beta};
+  thirds->x.pixel = matrix->x_stride;
+  thirds->y.pixel = matrix->y_stride;
+  thirds->sum.pixel = matrix->sum_stride;
+}
+
+bool onednn_thirds_suit(onednn_plan_t *plan, const onednn_matrix_request_t *request) {
+  kernel_thirds_t thirds;
+  fill_thirds(&request->matrix, &thirds);
+  return kernel_thirds_runs_here() && dtype_of(request->source.layout.data_type) == CLEAVE_DTYPE_F32 &&
+         dtype_of(request->result.data_type) == CLEAVE_DTYPE_F32 && kernel_thirds_pay(&thirds) &&
+         onednn_may_raise(plan);
+}
+
 cleave_status_t onednn_amx_pack(onednn_plan_t *plan, const onednn_tensor_t *weights,
                                 onednn_matrix_request_t *request) {
   onednn_shape_t shape = onednn_layout_shape(&weights->layout);
@@ -126,17 +158,32 @@ onednn_layout_t onednn_matrix_result(const onednn_layout_t *wanted, const onednn
   return onednn_layout_typed(&plain, wanted->data_type);
 }
 
-/* The part of the context that all kinds have. */
-static kernel_matrix_t *matrix_of(onednn_matrix_loop_t *context) {
+/* What the context knows of the product, but for thirds, whose own form of it is made of `own`. */
+static kernel_matrix_t *matrix_of(onednn_matrix_loop_t *context, kernel_matrix_t *own) {
   switch (context->kind) {
     case ONEDNN_MATRIX_NARROW: return &context->narrow.matrix;
     case ONEDNN_MATRIX_AMX: return &context->amx.matrix;
+    case ONEDNN_MATRIX_THIRDS: return own;
     default: return &context->plain;
   }
 }
 
+/* Bytes that the loop needs beside its results. */
+static size_t scratch_of(const onednn_plan_t *plan, const kernel_matrix_t *matrix,
+                         onednn_matrix_loop_t *context) {
+  switch (context->kind) {
+    case ONEDNN_MATRIX_NARROW:
+      return onednn_round_up((size_t)kernel_narrow_sum_count(&context->narrow) * sizeof(float));
+    case ONEDNN_MATRIX_THIRDS:
+      fill_thirds(matrix, &context->thirds.thirds);
+      return onednn_thirds_cut(&context->thirds, plan->threads);
+    default: return 0;
+  }
+}
+
 /* What the step knows before its posts; NULL: out of memory. */
-static onednn_matrix_loop_t *make_context(const onednn_plan_t *plan, const onednn_matrix_request_t *request) {
+static onednn_matrix_loop_t *make_context(const onednn_plan_t *plan, const onednn_matrix_request_t *request,
+                                          kernel_matrix_t *own) {
   onednn_matrix_loop_t *context = kernel_arena_allocate(plan->arena, 1, sizeof(*context));
   if (context == NULL) {
     return NULL;
@@ -151,7 +198,7 @@ static onednn_matrix_loop_t *make_context(const onednn_plan_t *plan, const onedn
     context->amx.y = dtype_of(request->result.data_type);
     context->has_scale = context->amx.x != CLEAVE_DTYPE_BF16;
   }
-  kernel_matrix_t *matrix = matrix_of(context);
+  kernel_matrix_t *matrix = matrix_of(context, own);
   *matrix = request->matrix;
   matrix->low = -INFINITY;
   matrix->high = INFINITY;
@@ -160,11 +207,12 @@ static onednn_matrix_loop_t *make_context(const onednn_plan_t *plan, const onedn
 
 cleave_status_t onednn_emit_matrix(onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                    const onednn_matrix_request_t *request) {
-  onednn_matrix_loop_t *context = make_context(plan, request);
+  kernel_matrix_t own;
+  onednn_matrix_loop_t *context = make_context(plan, request, &own);
   if (context == NULL) {
     return onednn_plan_out_of_memory(plan);
   }
-  kernel_matrix_t *matrix = matrix_of(context);
+  kernel_matrix_t *matrix = matrix_of(context, &own);
   onednn_argument_t arguments[7] = {{.name = DNNL_ARG_SRC},
                                     {.name = DNNL_ARG_WEIGHTS, .tensor = request->weights}};
   onednn_tensor_t sum;
@@ -185,11 +233,10 @@ cleave_status_t onednn_emit_matrix(onednn_plan_t *plan, const onednn_kernel_t *k
     }
     arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_SRC_1, .tensor = sum};
   }
-  if (context->kind == ONEDNN_MATRIX_NARROW) {
+  if (context->kind == ONEDNN_MATRIX_NARROW || context->kind == ONEDNN_MATRIX_THIRDS) {
+    size_t scratch = scratch_of(plan, matrix, context);
     arguments[count].name = DNNL_ARG_SCRATCHPAD;
-    onednn_plan_scratch(plan,
-                        onednn_round_up((size_t)kernel_narrow_sum_count(&context->narrow) * sizeof(float)),
-                        &arguments[count++].tensor);
+    onednn_plan_scratch(plan, scratch, &arguments[count++].tensor);
   }
   if (taken < request->post_count && take_activation(&request->posts[taken], request->kind, matrix)) {
     taken++;
@@ -204,6 +251,9 @@ cleave_status_t onednn_emit_matrix(onednn_plan_t *plan, const onednn_kernel_t *k
   arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_DST, .tensor = result};
   matrix->y_stride = result.layout.format_desc.blocking.strides[0];
   matrix->sum_stride = context->has_sum ? sum.layout.format_desc.blocking.strides[0] : 0;
+  if (context->kind == ONEDNN_MATRIX_THIRDS) {
+    fill_thirds(matrix, &context->thirds.thirds);
+  }
   const onednn_loop_t loop = {.run = onednn_loop_matrix,
                               .rank = (int32_t)count,
                               .context = context,

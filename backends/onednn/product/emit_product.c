@@ -237,6 +237,12 @@ static cleave_status_t run_constant(onednn_plan_t *plan, const onednn_kernel_t *
                                     const onednn_product_t *product, const onednn_folding_t *folding,
                                     bool is_transposed, product_context_t *context) {
   onednn_matrix_request_t request = matrix_request(plan, kernel, product, folding, context);
+  if (onednn_thirds_suit(plan, &request)) {
+    request.kind = ONEDNN_MATRIX_THIRDS;
+    request.label = "matmul thirds";
+    ONEDNN_TRY(pack(plan, &context->weights_tensor, KERNEL_THIRDS_PANEL, &request.weights));
+    return onednn_emit_matrix(plan, kernel, &request);
+  }
   choice_t choice = request.kind == ONEDNN_MATRIX_PLAIN ? choose(product, is_transposed)
                     : onednn_amx_suits(plan, &request)  ? BY_TILES
                                                         : BY_ONEDNN;

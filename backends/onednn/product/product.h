@@ -82,6 +82,9 @@ typedef struct onednn_matrix_request {
 /* Does kernels/matrix multiply it by AMX, with all posts? The request has its source, but not its weights. */
 bool onednn_amx_suits(const onednn_plan_t *plan, const onednn_matrix_request_t *request);
 
+/* Does kernels/amx multiply it in thirds? */
+bool onednn_thirds_suit(onednn_plan_t *plan, const onednn_matrix_request_t *request);
+
 /* The weights of a request for AMX, from a constant matrix. */
 CLEAVE_MUST_USE cleave_status_t onednn_amx_pack(onednn_plan_t *plan, const onednn_tensor_t *weights,
                                                 onednn_matrix_request_t *request);

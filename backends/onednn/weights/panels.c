@@ -4,12 +4,12 @@
 
 #include <string.h>
 
-enum { PANEL = 16, GRAIN = 65536 /* elements */ };
+enum { PANEL = 16, GRAIN = 65536 /* elements */, FLOAT = sizeof(float) };
 
 typedef struct packing {
   const dnnl_dim_t *dims;
   const dnnl_dim_t *strides;
-  const float *from;
+  const char *from; /* floats at any address */
   float *out;
 } packing_t;
 
@@ -27,13 +27,13 @@ static void pack_panels(void *opaque, int64_t begin, int64_t end) {
   for (int64_t panel = begin; panel < end; panel++) {
     int64_t left = p->dims[0] - panel * PANEL;
     int64_t width = left < PANEL ? left : PANEL;
-    const float *first = p->from + panel * PANEL * p->strides[0];
+    const char *first = p->from + panel * PANEL * p->strides[0] * FLOAT;
     float *out = p->out + panel * p->dims[1] * p->dims[2] * PANEL;
     for (int64_t b = 0; b < p->dims[1]; b++) {
       for (int64_t c = 0; c < p->dims[2]; c++, out += PANEL) {
-        const float *from = first + b * p->strides[1] + c * p->strides[2];
+        const char *from = first + (b * p->strides[1] + c * p->strides[2]) * FLOAT;
         for (int64_t n = 0; n < width; n++) {
-          out[n] = from[n * p->strides[0]];
+          memcpy(&out[n], from + n * p->strides[0] * FLOAT, sizeof(float));
         }
         memset(out + width, 0, (size_t)(PANEL - width) * sizeof(float));
       }
@@ -42,7 +42,7 @@ static void pack_panels(void *opaque, int64_t begin, int64_t end) {
 }
 
 void onednn_panels_pack(const cleave_host_t *host, int32_t threads, const onednn_layout_t *weights,
-                        const float *from, float *out) {
+                        const void *from, float *out) {
   packing_t packing = {
       .dims = weights->dims, .strides = weights->format_desc.blocking.strides, .from = from, .out = out};
   int64_t panels = (weights->dims[0] - 1) / PANEL + 1;

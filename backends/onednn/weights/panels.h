@@ -10,8 +10,9 @@
 /* Are these float32 weights of rank 3 without blocks, and panels of them? */
 bool onednn_panels_pack_from(const onednn_layout_t *weights, const onednn_layout_t *panels);
 
-/* Writes all of `out`, zeros behind the last output too, on at most `threads` threads of the host. */
+/* Writes all of `out`, zeros behind the last output too, on at most `threads` threads of the host. `from` may
+ * have any alignment. */
 void onednn_panels_pack(const cleave_host_t *host, int32_t threads, const onednn_layout_t *weights,
-                        const float *from, float *out);
+                        const void *from, float *out);
 
 #endif /* ONEDNN_PANELS_H */

@@ -39,6 +39,34 @@ __attribute__((unused)) static void onednn_refuses(const char *text, const char 
   op_backend_destroy(&onednn);
 }
 
+/* Labels of the steps that a region becomes for so many threads, each on a line of its own. */
+__attribute__((unused)) static void onednn_labels_for(const char *text, int32_t threads, char *labels,
+                                                      size_t size) {
+  op_backend_t onednn = onednn_create();
+  fusion_region_t *region = fusion_region_create(text, true);
+  cleave_compile_options_t options = {.size = sizeof(options), .threads = threads, .profile = true};
+  cleave_message_t message = {.text = ""};
+  void *program = NULL;
+  const cleave_step_time_t *steps = NULL;
+  cleave_status_t status =
+      onednn.backend->compile(onednn.state, fusion_region_view(region), &options, &program, &message);
+  ck_assert_msg(status == CLEAVE_OK, "%s", message.text);
+  uint32_t count = onednn.backend->profile(program, &steps);
+  size_t used = 0;
+  labels[0] = '\0';
+  for (uint32_t k = 0; k < count && used < size; k++) {
+    used += (size_t)snprintf(labels + used, size - used, "%s\n", steps[k].label);
+  }
+  onednn.backend->unload(program);
+  fusion_region_destroy(region);
+  op_backend_destroy(&onednn);
+}
+
+/* For one. */
+__attribute__((unused)) static void onednn_labels(const char *text, char *labels, size_t size) {
+  onednn_labels_for(text, 1, labels, size);
+}
+
 /* How often a text, such as the labels of a program, has a part. */
 __attribute__((unused)) static uint32_t onednn_occurrences(const char *text, const char *part) {
   uint32_t count = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Regions whose products read bfloat16: which steps they become, what stays float32, how far results may be
 // off, and what happens on processors without the instructions.
+#include "kernels/amx/amx.h"
 #include "kernels/instructions.h"
-#include "kernels/matrix/amx.h"
 #include "onednn_case.h"
 
 #include <stdlib.h>

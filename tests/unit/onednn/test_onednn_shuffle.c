@@ -4,27 +4,6 @@
 #include "onednn_case.h"
 
 /* Labels of the steps of a region, each on a line of its own. */
-static void read_labels(const char *text, char *labels, size_t size) {
-  op_backend_t onednn = onednn_create();
-  fusion_region_t *region = fusion_region_create(text, true);
-  cleave_compile_options_t options = {.size = sizeof(options), .threads = 1, .profile = true};
-  cleave_message_t message = {.text = ""};
-  void *program = NULL;
-  const cleave_step_time_t *steps = NULL;
-  ck_assert_msg(onednn.backend->compile(onednn.state, fusion_region_view(region), &options, &program,
-                                        &message) == CLEAVE_OK,
-                "%s", message.text);
-  uint32_t count = onednn.backend->profile(program, &steps);
-  size_t used = 0;
-  labels[0] = '\0';
-  for (uint32_t k = 0; k < count && used < size; k++) {
-    used += (size_t)snprintf(labels + used, size - used, "%s\n", steps[k].label);
-  }
-  onednn.backend->unload(program);
-  fusion_region_destroy(region);
-  op_backend_destroy(&onednn);
-}
-
 /* A unit of ShuffleNet: half of 58 + 58 channels goes through convolutions, all are shuffled and cut. */
 #define UNIT                                                                                              \
   "x [1,24,12,10] = input\nw1 [58,24,1,1] = random\nw2 [58,24,1,1] = random\nw3 [58,58,1,1] = random\n"   \
@@ -47,7 +26,7 @@ static void read_labels(const char *text, char *labels, size_t size) {
 UNIT_TEST(a_unit_of_shuffle_net_copies_its_channels_once) {
   char labels[4096];
   onednn_case(UNIT, 1e-5);
-  read_labels(UNIT, labels, sizeof(labels));
+  onednn_labels(UNIT, labels, sizeof(labels));
   ck_assert_msg(onednn_occurrences(labels, "shuffle loop") == 2, "%s", labels);
   ck_assert_msg(onednn_occurrences(labels, "concat") == 0, "%s", labels);
   // The input becomes channels last, and the output row-major.

@@ -407,6 +407,21 @@ UNIT_TEST(products_of_packed_weights_keep_them) {
   ck_assert_int_eq(wrong, 0);
 }
 
+/* By AMX, if the processor has it; deep sums round differently. */
+UNIT_TEST(deep_products_and_convolutions_keep_them) {
+  static const char *const texts[] = {
+      "x [128,256] = input\nw [256,192] = positive\n{\nm [128,192] = MatMul(x, w)\ny [128,192] = "
+      "Gelu(m)\n}\n",
+      "x [1,64,9,9] = input\nw [64,64,3,3] = positive\n{\n"
+      "c [1,64,5,5] = Conv(x, w) strides=[2,2] pads=[1,1,1,1]\ny [1,64,5,5] = Relu(c)\n}\n",
+  };
+  int wrong = 0;
+  for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
+    wrong += check_text(texts[k], 1e-4, true);
+  }
+  ck_assert_int_eq(wrong, 0);
+}
+
 UNIT_TEST(other_kernels_keep_them) {
   static const char *const texts[] = {
       "x [2,5,32] = input\ng [32] = random\nb [32] = random\ny [2,5,32] = LayerNormalization(x, g, b)\n",

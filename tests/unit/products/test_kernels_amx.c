@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "floats_case.h"
+#include "kernels/amx/amx.h"
 #include "kernels/instructions.h"
 #include "kernels/loops/loops.h"
-#include "kernels/matrix/amx.h"
 #include "unit.h"
 
 enum { GAP = 5 };

@@ -4,7 +4,7 @@
 // cache for both halves of the panel; weights are read from the second one and do not enter the first, or
 // else all that is read would come from the second. Sums lie in a buffer in between. While tiles are
 // multiplied the weights that are read next are asked for, and the sums before them finished.
-#include "kernels/matrix/amx.h"
+#include "kernels/amx/amx.h"
 
 #include "kernels/instructions.h"
 
@@ -67,10 +67,11 @@ int64_t kernel_amx_grain(const kernel_amx_t *amx) {
 
 #if defined(__AMX_BF16__) && defined(__AMX_INT8__) && defined(__AVX512BF16__)
 #include <cpuid.h>
-#include <immintrin.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "kernels/amx/tiles.h"
 
 /* Asks the processor, which takes a hypervisor long, and the system. */
 static bool may_run(void) {
@@ -91,28 +92,12 @@ bool kernel_amx_runs_here(void) {
   static _Atomic int once = -1;
   int runs = atomic_load_explicit(&once, memory_order_relaxed);
   if (runs < 0) {
-    runs = kernel_instructions(KERNEL_AVX512) == KERNEL_AVX512 && may_run() ? 1 : 0;
+    bool is_allowed =
+        kernel_instructions_allowed() == KERNEL_AMX && kernel_instructions(KERNEL_AVX512) == KERNEL_AVX512;
+    runs = is_allowed && may_run() ? 1 : 0;
     atomic_store_explicit(&once, runs, memory_order_relaxed);
   }
   return runs == 1;
-}
-
-/* What the instruction reads: all eight tiles are whole. */
-typedef struct tile_sizes {
-  uint8_t palette;
-  uint8_t start;
-  uint8_t unused[14];
-  uint16_t bytes[16];
-  uint8_t rows[16];
-} tile_sizes_t;
-
-static void begin_tiles(void) {
-  _Alignas(64) tile_sizes_t sizes = {.palette = 1};
-  for (int k = 0; k < 8; k++) {
-    sizes.bytes[k] = BYTES;
-    sizes.rows[k] = ROWS;
-  }
-  _tile_loadconfig(&sizes);
 }
 
 /* A block of rows of a unit. */
