@@ -8,13 +8,8 @@
 
 enum {
   MOST = 256, /* positions of a block, about */
-  FEW = 64,   /* of one for each of several threads, */
-  SOME = 96,  /* whatever the weights are, or if these are more than one near cache holds */
   PAIR = 2 * KERNEL_THIRDS_PANEL,
-  PARTS = 2,              /* per thread */
-  NEAR_WEIGHTS = 1 << 20, /* bytes of weights that stay near, and that each thread still reads itself */
-  FAR_WEIGHTS = 3 << 20,
-  GRAIN = 1000000 /* multiplications that are worth a thread */
+  PARTS = 2 /* of the columns per thread */
 };
 
 bool kernel_thirds_runs_here(void) {
@@ -71,26 +66,69 @@ static int64_t count_blocks(const kernel_thirds_t *thirds, const kernel_thirds_c
   return thirds->images * cut->down * cut->across;
 }
 
-/* With few pixels for each thread and many weights it is better to read each of these once. */
-static bool shares_columns(int64_t pixels, int64_t weights) {
-  return pixels < FEW || (pixels < SOME && weights > NEAR_WEIGHTS) ||
-         (pixels < MOST && weights > FAR_WEIGHTS);
+/* The part of the work that the busiest thread has. */
+static double busiest_share(const kernel_thirds_t *thirds, const kernel_thirds_cut_t *cut, int32_t threads) {
+  int64_t units = cut->parts > 1 ? thirds_quotient_up(thirds->columns, PAIR) : count_blocks(thirds, cut);
+  return (double)thirds_quotient_up(units, threads) / (double)units;
+}
+
+/* Nanoseconds until all threads are done. All read and split all weights, or else x that others have split.
+ */
+static double time_of(const kernel_thirds_t *thirds, const kernel_thirds_cut_t *cut, int32_t threads) {
+  const double start = 1200;
+  const double step = 74; /* a tile of pixels, one of the depth, a pair of panels */
+  const double x = 0.35;  /* a number, to split it, and to store it */
+  const double y = 0.29;
+  const double weight = 0.185;
+  const double wait = 4000; /* for other threads */
+  const double cross = 0.6; /* a number of x that they have split */
+  thirds_block_t block = block_of(thirds, cut, 0);
+  double blocks = (double)count_blocks(thirds, cut);
+  double tiles = blocks * (double)thirds_quotient_up(block.lines * thirds_line(&block), THIRDS_ROWS);
+  double window = (double)(thirds->sides[0] * thirds->sides[1]);
+  double pairs = (double)thirds_quotient_up(thirds->columns, PAIR);
+  double numbers = blocks * (double)(block.pixels * thirds->depth);
+  double results = (double)(thirds->images * thirds->y_lines * thirds->y_width * thirds->columns);
+  double weights = weight * window * (double)(thirds->depth * thirds->columns);
+  double products = step * tiles * window * (double)thirds_steps(thirds) * pairs + x * numbers + y * results;
+  double share = busiest_share(thirds, cut, threads);
+  if (threads == 1) {
+    return start + products + weights;
+  }
+  return cut->parts == 1 ? start + products * share + weights + wait
+                         : start + (products + weights) * share + 2 * wait + cross * numbers;
+}
+
+/* Threads have blocks of their own, or else the same blocks and columns of their own. */
+static kernel_thirds_cut_t cut_rows(const kernel_thirds_t *thirds, int32_t threads) {
+  kernel_thirds_cut_t cut = {.parts = 1};
+  int64_t pixels = thirds->images * thirds->y_lines * (thirds->y_width + reach_of(thirds, 1));
+  bool shares = thirds->images % threads != 0;
+  cut_blocks(thirds, MOST, shares ? threads : 1, &cut);
+  if (shares && count_blocks(thirds, &cut) < threads) {
+    cut_blocks(thirds, thirds_least(at_least_one(pixels / threads), MOST), threads, &cut);
+  }
+  return cut;
+}
+
+static kernel_thirds_cut_t cut_columns(const kernel_thirds_t *thirds, int32_t threads) {
+  kernel_thirds_cut_t cut = {.parts = 1};
+  cut_blocks(thirds, MOST, 1, &cut);
+  cut.parts = thirds_least(thirds_quotient_up(thirds->columns, PAIR), (int64_t)PARTS * threads);
+  return cut;
 }
 
 kernel_thirds_cut_t kernel_thirds_cut(const kernel_thirds_t *thirds, int32_t threads) {
-  kernel_thirds_cut_t cut = {.parts = 1};
-  int64_t window = thirds->sides[0] * thirds->sides[1] * thirds->depth;
-  int64_t pixels = thirds->images * thirds->y_lines * (thirds->y_width + reach_of(thirds, 1));
-  int64_t pairs = thirds_quotient_up(thirds->columns, PAIR);
-  int64_t weights = window * thirds->columns * (int64_t)sizeof(float);
-  bool is_worth = (double)window * (double)thirds->columns * (double)pixels >= GRAIN;
-  bool shares = threads > 1 && is_worth && thirds->images % threads != 0;
-  cut_blocks(thirds, MOST, shares ? threads : 1, &cut);
-  if (shares && pairs >= threads && shares_columns(pixels / threads, weights)) {
-    cut_blocks(thirds, MOST, 1, &cut);
-    cut.parts = thirds_least(pairs, (int64_t)PARTS * threads);
-  } else if (shares && count_blocks(thirds, &cut) < threads) {
-    cut_blocks(thirds, thirds_least(at_least_one(pixels / threads), MOST), threads, &cut);
+  kernel_thirds_cut_t cut = cut_rows(thirds, threads);
+  if (threads > 1) {
+    kernel_thirds_cut_t columns = cut_columns(thirds, threads);
+    if (time_of(thirds, &columns, threads) < time_of(thirds, &cut, threads)) {
+      cut = columns;
+    }
+    kernel_thirds_cut_t whole = cut_rows(thirds, 1);
+    if (time_of(thirds, &whole, 1) < time_of(thirds, &cut, threads)) {
+      cut = whole;
+    }
   }
   thirds_block_t first = block_of(thirds, &cut, 0);
   int64_t steps = thirds_steps(thirds);
@@ -99,38 +137,14 @@ kernel_thirds_cut_t kernel_thirds_cut(const kernel_thirds_t *thirds, int32_t thr
   return cut;
 }
 
-/* The part of the work that the busiest thread has. */
-static double busiest_share(const kernel_thirds_t *thirds, const kernel_thirds_cut_t *cut, int32_t threads) {
-  int64_t units = cut->parts > 1 ? thirds_quotient_up(thirds->columns, PAIR) : count_blocks(thirds, cut);
-  return (double)thirds_quotient_up(units, threads) / (double)units;
-}
-
-/* Until all threads are done. */
-static double time_of(const kernel_thirds_t *thirds, int32_t threads) {
-  const double start = 1200;
-  const double step = 74; /* a tile of pixels, one of the depth, a pair of panels */
-  const double x = 0.35;  /* a number, to split it, and to store it */
-  const double y = 0.29;
-  const double weight = 0.185;
-  const double wait = 8000; /* for other threads */
-  const double cross = 0.6; /* a number of x that other threads have split */
+static double best_time(const kernel_thirds_t *thirds, int32_t threads) {
   const kernel_thirds_cut_t cut = kernel_thirds_cut(thirds, threads);
-  thirds_block_t block = block_of(thirds, &cut, 0);
-  int64_t tiles =
-      count_blocks(thirds, &cut) * thirds_quotient_up(block.lines * thirds_line(&block), THIRDS_ROWS);
-  int64_t steps = thirds->sides[0] * thirds->sides[1] * thirds_steps(thirds);
-  double numbers = (double)(count_blocks(thirds, &cut) * block.pixels * thirds->depth);
-  double all = start + step * (double)(tiles * steps * thirds_quotient_up(thirds->columns, PAIR)) +
-               weight * (double)(thirds->sides[0] * thirds->sides[1] * thirds->depth * thirds->columns) +
-               x * numbers +
-               y * (double)(thirds->images * thirds->y_lines * thirds->y_width * thirds->columns);
-  all = threads == 1 ? all : all * busiest_share(thirds, &cut, threads) + wait;
-  return cut.parts > 1 ? all + cross * numbers : all;
+  return time_of(thirds, &cut, threads);
 }
 
 double kernel_thirds_time(const kernel_thirds_t *thirds) {
-  double alone = time_of(thirds, 1);
-  double together = 2 * time_of(thirds, 2);
+  double alone = best_time(thirds, 1);
+  double together = 2 * best_time(thirds, 2);
   return alone > together ? alone : together;
 }
 
@@ -140,7 +154,7 @@ bool kernel_thirds_pay(const kernel_thirds_t *thirds) {
   double pixels = (double)(thirds->images * thirds->y_lines * thirds->y_width);
   double products = pixels * (double)(thirds->sides[0] * thirds->sides[1] * thirds->depth * thirds->columns);
   double plain = product * products;
-  return time_of(thirds, 1) < plain && time_of(thirds, 2) < plain / 2 + wait;
+  return best_time(thirds, 1) < plain && best_time(thirds, 2) < plain / 2 + wait;
 }
 
 size_t kernel_thirds_scratch(const kernel_thirds_t *thirds, const kernel_thirds_cut_t *cut) {

@@ -34,7 +34,7 @@ UNIT_TEST(products_of_enough_rows_are_by_amx) {
       {128, 256, 192, "s [128,192] = Add(y, r)\nz [128,192] = Swish(s)\n", true},
       {128, 256, 192, "s [128,192] = Mul(y, r)\nz [128,192] = Tanh(s)\n", true},
       {200, 270, 170, "z [200,170] = Relu(y)\n", true},
-      {128, 1700, 100, "z [128,100] = Relu(y)\n", true},
+      {256, 1700, 100, "z [256,100] = Relu(y)\n", true},
       {1, 512, 512, "", false},
       {4, 512, 512, "", false},
       {64, 8, 96, "", false},
