@@ -250,12 +250,13 @@ static void run_part(const kernel_thirds_t *thirds, const kernel_thirds_cut_t *c
 }
 
 void kernel_thirds_run(const kernel_thirds_t *thirds, const kernel_thirds_cut_t *cut,
-                       const kernel_thirds_data_t *data, int64_t unit, void *scratch) {
+                       const kernel_thirds_data_t *data, int64_t unit, void *scratch, void *work) {
   int64_t blocks = cut->parts == 1 ? 1 : count_blocks(thirds, cut);
   for (int64_t index = 0; index < blocks; index++) {
     thirds_block_t block = block_of(thirds, cut, cut->parts == 1 ? unit : index);
     block.data = data;
     block.x = (unsigned char *)scratch + (size_t)index * cut->block;
+    block.work = work;
     if (cut->parts == 1) {
       run_block(thirds, &block);
     } else {
@@ -274,11 +275,12 @@ void kernel_thirds_split(const kernel_thirds_t *thirds, const kernel_thirds_cut_
 }
 
 void kernel_thirds_run(const kernel_thirds_t *thirds, const kernel_thirds_cut_t *cut,
-                       const kernel_thirds_data_t *data, int64_t unit, void *scratch) {
+                       const kernel_thirds_data_t *data, int64_t unit, void *scratch, void *work) {
   (void)thirds;
   (void)cut;
   (void)data;
   (void)unit;
   (void)scratch;
+  (void)work;
 }
 #endif

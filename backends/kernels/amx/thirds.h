@@ -20,7 +20,11 @@
 
 #include "kernels/matrix/activation.h"
 
-enum { KERNEL_THIRDS_PANEL = 16, KERNEL_THIRDS_SIDE = 7 /* longest side of a window */ };
+enum {
+  KERNEL_THIRDS_PANEL = 16,
+  KERNEL_THIRDS_SIDE = 7,         /* longest side of a window */
+  KERNEL_THIRDS_WORK = 116 * 1024 /* bytes that a unit writes to while it is computed */
+};
 
 /* How images lie: floats from one to the next. Channel c is in block c / 16 at c % 16. A matrix is an image
  * of one line that has its rows as pixels. */
@@ -84,8 +88,8 @@ kernel_thirds_cut_t kernel_thirds_cut(const kernel_thirds_t *thirds, int32_t thr
 double kernel_thirds_time(const kernel_thirds_t *thirds);
 bool kernel_thirds_pay(const kernel_thirds_t *thirds);
 
-/* Bytes of memory for thirds of x, at an address that is a multiple of 64: of one unit at a time, or of all
- * units if there are several parts. */
+/* Bytes of memory for thirds of x: of one unit at a time, or of all units if there are several parts. This
+ * and the KERNEL_THIRDS_WORK bytes begin at a multiple of 64. */
 size_t kernel_thirds_scratch(const kernel_thirds_t *thirds, const kernel_thirds_cut_t *cut);
 
 /* With several parts: splits x, in so many units of work, none of which depends on another. */
@@ -97,6 +101,6 @@ void kernel_thirds_split(const kernel_thirds_t *thirds, const kernel_thirds_cut_
  * Neither allocates anything. */
 int64_t kernel_thirds_units(const kernel_thirds_t *thirds, const kernel_thirds_cut_t *cut);
 void kernel_thirds_run(const kernel_thirds_t *thirds, const kernel_thirds_cut_t *cut,
-                       const kernel_thirds_data_t *data, int64_t unit, void *scratch);
+                       const kernel_thirds_data_t *data, int64_t unit, void *scratch, void *work);
 
 #endif /* CLEAVE_KERNELS_THIRDS_H */

@@ -31,6 +31,7 @@ typedef struct thirds_block {
   int64_t pixels;    /* of all planes, with those that the last tile reads behind them */
   unsigned char *x;  /* [steps, pixels, thirds, 64], from step x_step on */
   int64_t x_step;
+  unsigned char *work; /* [KERNEL_THIRDS_WORK] */
 } thirds_block_t;
 
 /* Steps from `begin` to `end`. */

@@ -61,6 +61,13 @@ typedef struct rest {
   bool acts; /* and goes through a function */
 } rest_t;
 
+typedef struct work {
+  unsigned char weights[2][STEPS * STEP_BYTES];
+  float sums[2][TILES * BUFFER];
+} work_t;
+
+_Static_assert(sizeof(work_t) <= KERNEL_THIRDS_WORK, "a unit's memory");
+
 typedef struct state {
   const thirds_block_t *block;
   const thirds_chunk_t *chunk;
@@ -347,13 +354,12 @@ static void end_pair(state_t *state, const thirds_part_t *part) {
 }
 
 void thirds_multiply(const thirds_block_t *block, const thirds_chunk_t *chunk, int64_t first, int64_t last) {
-  _Alignas(64) unsigned char weights[2][STEPS * STEP_BYTES];
-  _Alignas(64) float sums[2][TILES * BUFFER];
-  state_t state = {.block = block, .chunk = chunk, .sums = sums[0], .others = sums[1]};
+  work_t *work = (work_t *)(void *)block->work;
+  state_t state = {.block = block, .chunk = chunk, .sums = work->sums[0], .others = work->sums[1]};
   thirds_cursor_t cursor = thirds_begin(block, chunk, first, last);
   thirds_part_t parts[3]; /* the one at hand, and two more */
   bool are_there[3] = {thirds_take(&cursor, &parts[0]), thirds_take(&cursor, &parts[1])};
-  begin_splitting(&parts[0], NULL, weights[0], 1, &state.splitting);
+  begin_splitting(&parts[0], NULL, work->weights[0], 1, &state.splitting);
   split_weights(&state.splitting, state.splitting.at_once);
   begin_tiles();
   for (int at = 0; are_there[at % 3]; at++) {
@@ -361,9 +367,9 @@ void thirds_multiply(const thirds_block_t *block, const thirds_chunk_t *chunk, i
     int next = (at + 1) % 3;
     int after = (at + 2) % 3;
     are_there[after] = are_there[next] && thirds_take(&cursor, &parts[after]);
-    state.ready = weights[at % 2];
+    state.ready = work->weights[at % 2];
     begin_splitting(are_there[next] ? &parts[next] : NULL, are_there[after] ? &parts[after] : NULL,
-                    weights[(at + 1) % 2], count_groups(block, part->steps), &state.splitting);
+                    work->weights[(at + 1) % 2], count_groups(block, part->steps), &state.splitting);
     add_part(&state, part);
     if (part->is_last) {
       end_pair(&state, part);

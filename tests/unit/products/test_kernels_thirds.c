@@ -93,7 +93,9 @@ static void run(const operands_t *o, int32_t threads) {
   kernel_thirds_cut_t cut = kernel_thirds_cut(&o->thirds, threads);
   size_t bytes = kernel_thirds_scratch(&o->thirds, &cut);
   void *scratch = aligned_alloc(64, bytes);
-  ck_assert_ptr_nonnull(scratch);
+  void *work = aligned_alloc(64, KERNEL_THIRDS_WORK);
+  ck_assert(scratch != NULL && work != NULL);
+  memset(work, 0xff, KERNEL_THIRDS_WORK);
   memset(scratch, 0xff, bytes); /* NaN */
   if (o->data.sum != o->y) {
     memset(o->y, 0xff, o->y_count * sizeof(float));
@@ -102,9 +104,10 @@ static void run(const operands_t *o, int32_t threads) {
     kernel_thirds_split(&o->thirds, &cut, &o->data, unit, scratch);
   }
   for (int64_t unit = kernel_thirds_units(&o->thirds, &cut); unit-- > 0;) {
-    kernel_thirds_run(&o->thirds, &cut, &o->data, unit, scratch);
+    kernel_thirds_run(&o->thirds, &cut, &o->data, unit, scratch, work);
   }
   free(scratch);
+  free(work);
 }
 
 /* The sum of a window at a result, and in `scale` that of its terms' sizes. */
