@@ -80,8 +80,9 @@ static double time_of(const kernel_thirds_t *thirds, const kernel_thirds_cut_t *
   const double x = 0.35;  /* a number, to split it, and to store it */
   const double y = 0.29;
   const double weight = 0.185;
-  const double wait = 4000; /* for other threads */
-  const double cross = 0.6; /* a number of x that they have split */
+  const double crowd = 1.13; /* how much longer weights take if all threads read them */
+  const double wait = 4000;  /* for other threads */
+  const double cross = 0.6;  /* a number of x that they have split */
   thirds_block_t block = block_of(thirds, cut, 0);
   double blocks = (double)count_blocks(thirds, cut);
   double tiles = blocks * (double)thirds_quotient_up(block.lines * thirds_line(&block), THIRDS_ROWS);
@@ -95,7 +96,7 @@ static double time_of(const kernel_thirds_t *thirds, const kernel_thirds_cut_t *
   if (threads == 1) {
     return start + products + weights;
   }
-  return cut->parts == 1 ? start + products * share + weights + wait
+  return cut->parts == 1 ? start + products * share + crowd * weights + wait
                          : start + (products + weights) * share + 2 * wait + cross * numbers;
 }
 
@@ -114,7 +115,9 @@ static kernel_thirds_cut_t cut_rows(const kernel_thirds_t *thirds, int32_t threa
 static kernel_thirds_cut_t cut_columns(const kernel_thirds_t *thirds, int32_t threads) {
   kernel_thirds_cut_t cut = {.parts = 1};
   cut_blocks(thirds, MOST, 1, &cut);
-  cut.parts = thirds_least(thirds_quotient_up(thirds->columns, PAIR), (int64_t)PARTS * threads);
+  // Chunks of x go by once for each part.
+  int64_t parts = thirds_chunks(thirds) > 1 ? threads : (int64_t)PARTS * threads;
+  cut.parts = thirds_least(thirds_quotient_up(thirds->columns, PAIR), parts);
   return cut;
 }
 
@@ -194,14 +197,13 @@ static void split_line(const thirds_block_t *block, int64_t step, const float *l
   }
 }
 
-/* What the last tile reads behind the planes is zeros, for sums that are no results raise no flag. */
+/* Behind the planes the last tile reads what is there: those sums are no results. */
 static void split_step(const thirds_block_t *block, int64_t step) {
   const kernel_thirds_t *thirds = block->thirds;
   const int64_t pixel_bytes = (int64_t)THIRDS * THIRDS_BYTES;
   const int64_t line_bytes = thirds_line(block) * pixel_bytes;
-  unsigned char *const end = block->x + (step - block->x_step + 1) * block->pixels * pixel_bytes;
   const float *image = block->data->x + block->image * thirds->x.image;
-  unsigned char *to = end - block->pixels * pixel_bytes;
+  unsigned char *to = block->x + (step - block->x_step) * block->pixels * pixel_bytes;
   for (int64_t plane = 0; plane < block->planes[0] * block->planes[1]; plane++) {
     int64_t down = plane / block->planes[1];
     int64_t across = plane % block->planes[1];
@@ -215,7 +217,6 @@ static void split_step(const thirds_block_t *block, int64_t step) {
       }
     }
   }
-  memset(to, 0, (size_t)(end - to));
 }
 
 void kernel_thirds_split(const kernel_thirds_t *thirds, const kernel_thirds_cut_t *cut,

@@ -46,9 +46,8 @@ typedef struct rest {
   int64_t rows; /* that are left, all that there were, and in how many groups they are finished */
   int64_t all;
   int64_t groups;
-  int64_t due;  /* rows times groups that were put off */
-  int64_t line; /* of the block, and pixel of the line, of the first of them, where these are: */
-  int64_t pixel;
+  int64_t due;   /* rows times groups that were put off */
+  int64_t pixel; /* of a line, of the first of them, where these are: */
   const float *sums;
   float *y;
   const float *added; /* or NULL */
@@ -93,8 +92,8 @@ static int64_t count_groups(const thirds_block_t *block, int64_t steps) {
 static void enter_group(splitting_t *splitting) {
   const thirds_part_t *part = splitting->part;
   const thirds_part_t *after = splitting->after;
-  int64_t step = splitting->group / part->panels;
-  int64_t panel = splitting->group % part->panels;
+  int64_t step = part->panels == 2 ? splitting->group / 2 : splitting->group;
+  int64_t panel = splitting->group & (part->panels - 1);
   splitting->row = 0;
   splitting->depth = part->depth[step];
   splitting->from = part->w[step][panel];
@@ -186,7 +185,6 @@ static inline void next_row(const state_t *state, rest_t *rest) {
   rest->added += adds ? rest->added_image->pixel : 0;
   if (++rest->pixel == thirds_line(state->block)) {
     rest->pixel = 0;
-    rest->line++;
     rest->y_line += image->line;
     rest->y = rest->y_line;
     rest->added_line += adds ? rest->added_image->line : 0;

@@ -119,10 +119,14 @@ typedef struct onednn_thirds {
   kernel_thirds_t thirds;
   kernel_thirds_cut_t cut;
   int64_t slots; /* of scratch memory, each for one unit at a time */
+  bool is_split; /* the step before has left the thirds of x in scratch memory */
 } onednn_thirds_t;
 
 /* Cuts the work, of which all sizes are set, and says how many bytes of scratch memory it takes. */
 size_t onednn_thirds_cut(onednn_thirds_t *step, int32_t threads);
+
+/* Does it leave the thirds that the other step needs, if they read the same x? */
+bool onednn_thirds_leave(const onednn_thirds_t *step, const onednn_thirds_t *next);
 void onednn_thirds_run(const onednn_thirds_t *step, const onednn_crew_t *crew,
                        const kernel_thirds_data_t *data, void *scratch);
 

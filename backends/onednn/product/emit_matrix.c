@@ -205,6 +205,20 @@ static onednn_matrix_loop_t *make_context(const onednn_plan_t *plan, const onedn
   return context;
 }
 
+// Has the step before split the same rows, as of queries, keys and values?
+static bool is_split_before(const onednn_plan_t *plan, const onednn_thirds_t *thirds,
+                            const onednn_tensor_t *source) {
+  const onednn_step_t *step = plan->step_count > 0 ? &plan->steps[plan->step_count - 1] : NULL;
+  if (step == NULL || step->loop == NULL || step->loop->run != onednn_loop_matrix) {
+    return false;
+  }
+  const onednn_matrix_loop_t *before = step->loop->context;
+  const onednn_tensor_t *rows = &step->arguments[0].tensor;
+  return before->kind == ONEDNN_MATRIX_THIRDS && rows->buffer == source->buffer &&
+         rows->offset == source->offset && onednn_layout_equal(&rows->layout, &source->layout) &&
+         onednn_thirds_leave(&before->thirds, thirds);
+}
+
 cleave_status_t onednn_emit_matrix(onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                    const onednn_matrix_request_t *request) {
   kernel_matrix_t own;
@@ -253,6 +267,7 @@ cleave_status_t onednn_emit_matrix(onednn_plan_t *plan, const onednn_kernel_t *k
   matrix->sum_stride = context->has_sum ? sum.layout.format_desc.blocking.strides[0] : 0;
   if (context->kind == ONEDNN_MATRIX_THIRDS) {
     fill_thirds(matrix, &context->thirds.thirds);
+    context->thirds.is_split = is_split_before(plan, &context->thirds, &arguments[0].tensor);
   }
   const onednn_loop_t loop = {.run = onednn_loop_matrix,
                               .rank = (int32_t)count,
