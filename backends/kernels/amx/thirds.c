@@ -128,10 +128,6 @@ kernel_thirds_cut_t kernel_thirds_cut(const kernel_thirds_t *thirds, int32_t thr
     if (time_of(thirds, &columns, threads) < time_of(thirds, &cut, threads)) {
       cut = columns;
     }
-    kernel_thirds_cut_t whole = cut_rows(thirds, 1);
-    if (time_of(thirds, &whole, 1) < time_of(thirds, &cut, threads)) {
-      cut = whole;
-    }
   }
   thirds_block_t first = block_of(thirds, &cut, 0);
   int64_t steps = thirds_steps(thirds);

@@ -178,17 +178,15 @@ static void begin_rest(const state_t *state, const thirds_part_t *part, rest_t *
 
 static inline void next_row(const state_t *state, rest_t *rest) {
   const kernel_thirds_image_t *image = &state->block->thirds->y;
-  bool adds = rest->added != NULL;
+  bool is_last = rest->pixel + 1 == thirds_line(state->block);
   rest->rows--;
   rest->sums += WIDTH;
-  rest->y += image->pixel;
-  rest->added += adds ? rest->added_image->pixel : 0;
-  if (++rest->pixel == thirds_line(state->block)) {
-    rest->pixel = 0;
-    rest->y_line += image->line;
-    rest->y = rest->y_line;
-    rest->added_line += adds ? rest->added_image->line : 0;
-    rest->added = rest->added_line;
+  rest->pixel = is_last ? 0 : rest->pixel + 1;
+  rest->y_line += is_last ? image->line : 0;
+  rest->y = is_last ? rest->y_line : rest->y + image->pixel;
+  if (rest->added != NULL) {
+    rest->added_line += is_last ? rest->added_image->line : 0;
+    rest->added = is_last ? rest->added_line : rest->added + rest->added_image->pixel;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "kernels/amx/thirds.h"
 #include "kernels/depthwise/depthwise.h"
 #include "kernels/instructions.h"
 #include "kernels/matrix/wide.h"

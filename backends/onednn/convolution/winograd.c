@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "kernels/amx/thirds.h"
 #include "kernels/winograd/winograd.h"
 #include "onednn/convolution/convolution.h"
 #include "onednn/library/types.h"

@@ -219,6 +219,14 @@ static bool is_split_before(const onednn_plan_t *plan, const onednn_thirds_t *th
          onednn_thirds_leave(&before->thirds, thirds);
 }
 
+// Fills in what follows the sums, and whether rows are split; the step's label.
+static const char *complete_thirds(const onednn_plan_t *plan, const kernel_matrix_t *matrix,
+                                   const onednn_tensor_t *source, onednn_thirds_t *thirds) {
+  fill_thirds(matrix, &thirds->thirds);
+  thirds->is_split = is_split_before(plan, thirds, source);
+  return thirds->is_split ? "matmul thirds same rows" : "matmul thirds";
+}
+
 cleave_status_t onednn_emit_matrix(onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                    const onednn_matrix_request_t *request) {
   kernel_matrix_t own;
@@ -265,15 +273,15 @@ cleave_status_t onednn_emit_matrix(onednn_plan_t *plan, const onednn_kernel_t *k
   arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_DST, .tensor = result};
   matrix->y_stride = result.layout.format_desc.blocking.strides[0];
   matrix->sum_stride = context->has_sum ? sum.layout.format_desc.blocking.strides[0] : 0;
+  const char *label = request->label;
   if (context->kind == ONEDNN_MATRIX_THIRDS) {
-    fill_thirds(matrix, &context->thirds.thirds);
-    context->thirds.is_split = is_split_before(plan, &context->thirds, &arguments[0].tensor);
+    label = complete_thirds(plan, matrix, &arguments[0].tensor, &context->thirds);
   }
   const onednn_loop_t loop = {.run = onednn_loop_matrix,
                               .rank = (int32_t)count,
                               .context = context,
                               .context_bytes = sizeof(*context)};
-  ONEDNN_TRY(onednn_plan_loop(plan, &loop, arguments, count, kernel->node, request->label));
+  ONEDNN_TRY(onednn_plan_loop(plan, &loop, arguments, count, kernel->node, label));
   ONEDNN_TRY(onednn_plan_reshape(plan, &result, &request->shape, &result));
   return onednn_emit_chain(plan, &result, request->posts + taken, request->post_count - taken, kernel->node,
                            kernel->output);

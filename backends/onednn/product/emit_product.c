@@ -239,7 +239,6 @@ static cleave_status_t run_constant(onednn_plan_t *plan, const onednn_kernel_t *
   onednn_matrix_request_t request = matrix_request(plan, kernel, product, folding, context);
   if (onednn_thirds_suit(plan, &request)) {
     request.kind = ONEDNN_MATRIX_THIRDS;
-    request.label = "matmul thirds";
     ONEDNN_TRY(pack(plan, &context->weights_tensor, KERNEL_THIRDS_PANEL, &request.weights));
     return onednn_emit_matrix(plan, kernel, &request);
   }

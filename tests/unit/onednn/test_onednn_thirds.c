@@ -86,4 +86,18 @@ UNIT_TEST(convolutions_of_enough_channels_are_by_amx) {
   }
 }
 
+/* Two threads that share columns split rows once for queries, keys and values; test_onednn_values has their
+ * results. */
+UNIT_TEST(rows_are_split_once_for_several_products) {
+  char labels[1024];
+  onednn_labels_for(
+      "x [64,256] = input\nz [64,256] = input\nu [256,1024] = random\nv [256,1024] = random\nw [256,1024] = "
+      "random\n"
+      "q [64,1024] = MatMul(x, u)\nk [64,1024] = MatMul(x, v)\nl [64,1024] = MatMul(z, w)\n",
+      2, labels, sizeof(labels));
+  bool runs = kernel_thirds_runs_here();
+  ck_assert_msg(onednn_occurrences(labels, "matmul thirds") == (runs ? 3 : 0), "%s", labels);
+  ck_assert_msg(onednn_occurrences(labels, "same rows") == (runs ? 1 : 0), "%s", labels);
+}
+
 UNIT_SUITE("onednn_thirds")

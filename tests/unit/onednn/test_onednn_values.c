@@ -414,6 +414,8 @@ UNIT_TEST(deep_products_and_convolutions_keep_them) {
       "Gelu(m)\n}\n",
       "x [1,64,9,9] = input\nw [64,64,3,3] = positive\n{\n"
       "c [1,64,5,5] = Conv(x, w) strides=[2,2] pads=[1,1,1,1]\ny [1,64,5,5] = Relu(c)\n}\n",
+      "x [64,256] = input\nu [256,1024] = positive\nv [256,1024] = positive\nw [256,1024] = positive\n"
+      "q [64,1024] = MatMul(x, u)\nk [64,1024] = MatMul(x, v)\nl [64,1024] = MatMul(x, w)\n",
   };
   int wrong = 0;
   for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
